@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that speaks to the kernel of BPF: headers, loading, maps, drains, kernel addresses."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nouns of the agent; they hold values and import nothing of it."""

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A binary as the agent knows it; the fields are those of emberwatch.v1.Binary."""
+
+from dataclasses import dataclass
+
+from emberwatch.v1 import batch_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryId:
+    """Identity of a binary; see emberwatch.v1.BinaryId for the meaning of each part."""
+
+    build_id_kind: pb.BuildIdKind
+    build_id: bytes
+    content_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A PT_LOAD program header."""
+
+    offset: int
+    vaddr: int
+    file_size_bytes: int
+    memory_size_bytes: int
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A binary that frames refer to."""
+
+    kind: pb.BinaryKind
+    id: BinaryId
+    path: bytes
+    segments: tuple[Segment, ...]
+    size_bytes: int

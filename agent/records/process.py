@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process as the agent knows it."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from agent.records.binary import Binary
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessKey:
+    """Identity of one program in one process: changes with PID reuse (start) and with exec (exec_id).
+
+    `start_boot_ns` is task_struct.group_leader.start_boottime; `exec_id` is task_struct.self_exec_id.
+    """
+
+    pid: int
+    start_boot_ns: int
+    exec_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """An executable mapping, as in /proc/PID/maps; addresses from `start` up to but without `end`."""
+
+    start: int
+    end: int
+    file_offset: int
+    device: tuple[int, int]
+    inode: int
+    path: bytes
+    """As in maps with octal escapes undone; empty for anonymous memory; b"[vdso]", b"[vsyscall]" as they are."""
+
+
+class MappingKind(Enum):
+    """What stands behind a mapping, which tells how an address in it becomes a place."""
+
+    FILE = 1
+    VDSO = 2
+    VSYSCALL = 3
+    ANONYMOUS = 4
+    """No file, no perf map."""
+    JIT = 5
+    """Named by the process's perf map."""
+    UNREADABLE = 6
+    """There is a file, but it could not be opened or is no regular file."""
+
+
+@dataclass(frozen=True, slots=True)
+class MappedBinary:
+    """A mapping together with what was found behind it."""
+
+    mapping: Mapping
+    kind: MappingKind
+    binary: Binary | None
+    """Set for FILE and VDSO."""
+
+
+class Fate(Enum):
+    """How a process was found when the agent first looked."""
+
+    ALIVE = 1
+    EXITED = 2
+    """Gone before its mappings could be read."""
+    EXEC_RACE = 3
+    """It had become another program by then."""
+    KERNEL = 4
+    """A kernel thread: no mappings, and none missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PerfMap:
+    """Names of JIT code: `starts` ascending (as in the file), `ends` and `names` beside it. Later lines win over earlier ones."""
+
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    names: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Everything that is known of a process at the end of a window."""
+
+    key: ProcessKey
+    fate: Fate
+    service: bytes
+    version: bytes
+    """Empty when unknown."""
+    mappings: tuple[MappedBinary, ...]
+    """Sorted by start, not overlapping."""
+    perf_map: PerfMap | None
+    generation: int
+    """Counts up whenever mappings or perf map change, so that what was made from them can be kept."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alembic migrations, found through importlib.resources as server.migrations."""

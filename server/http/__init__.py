@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes: the API under /api/v1 and the page."""
