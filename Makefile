@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything is installed when it is missing and left alone when it is there.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEBIAN_BCC := /usr/lib/python3/dist-packages/bcc
+APT := DEBIAN_FRONTEND=noninteractive apt-get
+
+.PHONY: up test bench proto lint clean
+
+up: $(VENV)/installed
+	@exec $(BIN)/emberwatch up
+
+test: $(VENV)/test-installed
+	$(BIN)/ruff check -q .
+	$(BIN)/ruff format --check -q .
+	$(BIN)/mypy agent server proto/emberwatch/v1/columns.py migrations
+	$(BIN)/python -m pytest -q
+
+bench: $(VENV)/bench-installed
+	$(BIN)/python -m tests.bench
+
+# BCC is Debian's package: PyPI's "bcc" is another project. The environment sees only that one folder of the system's packages.
+$(VENV)/installed: pyproject.toml
+	@test -d $(DEBIAN_BCC) && $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  command -v apt-get >/dev/null || { echo "install python3-bpfcc and python3-venv, then run make again" >&2; exit 1; }; \
+	  echo "install      python3-bpfcc python3-venv"; \
+	  $(APT) update -qq && $(APT) install -y -qq --no-install-recommends python3-bpfcc python3-venv >/dev/null; }
+	@echo "install      environment in $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@mkdir -p $(VENV)/bcc && ln -sfn $(DEBIAN_BCC) $(VENV)/bcc/bcc
+	@echo "$(CURDIR)/$(VENV)/bcc" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/emberwatch-bcc.pth"
+	@touch $@
+
+# What the tests build and look with, beside what the program needs.
+TEST_TOOLS := gcc:gcc g++:g++ chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git
+$(VENV)/test-installed: $(VENV)/installed
+	@missing=; for pair in $(TEST_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
+	  test -e /usr/include/stdlib.h || missing="$$missing libc6-dev"; \
+	  if [ -n "$$missing" ]; then echo "install     $$missing"; \
+	    $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]'
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node typescript@5
+	@touch $@
+
+$(VENV)/bench-installed: $(VENV)/test-installed
+	@missing=; command -v perf >/dev/null || missing=linux-perf; \
+	  if [ -n "$$missing" ]; then $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node d3-flame-graph@4 d3@7 speedscope
+	@touch $@
+
+# Code made from proto/: run after a change of a .proto file.
+proto: $(VENV)/test-installed
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=proto --pyi_out=proto proto/emberwatch/v1/*.proto
+	$(BIN)/python -m grpc_tools.protoc -Iproto --grpc_python_out=proto proto/emberwatch/v1/collector.proto proto/emberwatch/v1/symbols.proto
+
+clean:
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the agent: one row each, from which flag, environment name, file key and documentation follow.
+
+A field `rate_hz` is the flag --rate-hz, the variable EMBERWATCH_RATE_HZ and the key `rate_hz` of the table [agent] in emberwatch.toml.
+Flags win over the environment, the environment over the file.
+"""
+
+import socket
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
+
+from agent.errors import ConfigError
+
+Value = TypeVar("Value", str, int, bool)
+Check = Callable[[Any], str | None]
+"""Gives a sentence when a value cannot be used."""
+
+
+def _row(default: Value, explanation: str, check: Check = lambda _: None) -> Value:
+    row: Value = field(default=default, metadata={"help": explanation, "check": check})
+    return row
+
+
+def _between(low: int, high: int) -> Check:
+    return lambda value: None if low <= value <= high else f"must be from {low} to {high}"
+
+
+def _host_and_port(value: str) -> str | None:
+    host, _, port = value.rpartition(":")
+    return None if host and port.isdigit() and 0 < int(port) < 65536 else "must be HOST:PORT"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings, checked."""
+
+    server: str = _row("127.0.0.1:4041", "Where the server takes windows, HOST:PORT.", _host_and_port)
+    insecure: bool = _row(False, "Send without encryption to a server that is not on this host.")
+    host: str = _row("", "Name of this host; empty means the host name.")
+    rate_hz: int = _row(99, "Samples a second and CPU; 99 and 49 keep out of step with timers.", _between(1, 10_000))
+    window_s: int = _row(10, "Length of a window, seconds; windows start at multiples of it.", _between(1, 60))
+    pid: str = _row("", "Only these processes and what they start: PIDs with commas between.")
+    cgroup: str = _row("", "Only processes in this cgroup (a folder under /sys/fs/cgroup).")
+    data_dir: str = _row("/var/lib/emberwatch-agent", "Folder for the spool, the agent's id and caches.")
+    spool_bytes: int = _row(512 << 20, "Most bytes of windows kept while the server cannot be reached.", _between(1 << 20, 1 << 40))
+    spool_h: int = _row(24, "Longest time a window is kept, hours.", _between(1, 24 * 30))
+    stacks_entries: int = _row(0, "Stacks the kernel maps hold; 0 sizes them by CPUs, rate and window.", _between(0, 1 << 20))
+
+    def pids(self) -> frozenset[int]:
+        """The PIDs of `pid`."""
+        return frozenset(int(part) for part in self.pid.split(",") if part)
+
+    def host_name(self) -> bytes:
+        """The name this host goes by."""
+        return (self.host or socket.gethostname()).encode()
+
+
+def checked(settings: Settings) -> Settings:
+    """Give `settings` back, or raise ConfigError naming the setting, its value and what it must be."""
+    for row in fields(settings):
+        value = getattr(settings, row.name)
+        complaint = row.metadata["check"](value)
+        if complaint:
+            raise ConfigError(f"{row.name} is {value!r}: {complaint}")
+    if any(not part.strip().isdigit() for part in settings.pid.split(",") if part):
+        raise ConfigError(f"pid is {settings.pid!r}: must be numbers with commas between")
+    return settings
+
+
+def as_mapping(settings: Settings) -> dict[str, str | int | bool]:
+    """Plain values by name, from which Settings(**mapping) is made again."""
+    return asdict(settings)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Command line options made from the table of settings."""
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from server.config import Settings
+
+Command = Callable[..., None]
+
+
+def with_settings(command: Command) -> Command:
+    """Give a click command one option for each setting, and --config for a file of them."""
+    for row in reversed(fields(Settings)):
+        flag = f"--{row.name.replace('_', '-')}"
+        command = click.option(
+            f"{flag}/--no-{flag[2:]}" if row.type is bool else flag,
+            row.name,
+            default=row.default,
+            type=row.type,
+            envvar=f"EMBERWATCH_{row.name.upper()}",
+            help=row.metadata["help"],
+            show_default=True,
+        )(command)
+    return click.option("--config", type=click.Path(path_type=Path), is_eager=True, expose_value=False, callback=_read_file)(command)
+
+
+def _read_file(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Take defaults from the table [server] of a TOML file; emberwatch.toml in the working directory when none is named."""
+    chosen = path or Path("emberwatch.toml")
+    if path is None and not chosen.exists():
+        return
+    try:
+        table: dict[str, Any] = tomllib.loads(chosen.read_text()).get("server", {})
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"cannot read settings from {chosen}: {error}") from error
+    unknown = sorted(set(table) - {row.name for row in fields(Settings)})
+    if unknown:
+        raise click.ClickException(f"{chosen}: no such setting: {', '.join(unknown)}")
+    context.default_map = table

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the server: one row each, from which flag, environment name, file key and documentation follow.
+
+A field `data_dir` is the flag --data-dir, the variable EMBERWATCH_DATA_DIR and the key `data_dir` of the table [server] in
+emberwatch.toml. Flags win over the environment, the environment over the file.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+from server.errors import ConfigError
+
+Value = TypeVar("Value", str, int, bool)
+
+
+def _row(default: Value, explanation: str, check: Callable[[Any], str | None] = lambda _: None) -> Value:
+    row: Value = field(default=default, metadata={"help": explanation, "check": check})
+    return row
+
+
+def _address(value: str) -> str | None:
+    host, _, port = value.rpartition(":")
+    return None if host and port.isdigit() and int(port) < 65536 else "must be HOST:PORT (port 0 takes a free one)"
+
+
+def _positive(value: int) -> str | None:
+    return None if value > 0 else "must be above 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings, checked."""
+
+    data_dir: str = _row("/var/lib/emberwatch", "Folder that holds everything the server keeps.")
+    http: str = _row("127.0.0.1:4040", "Where the page and the API listen, HOST:PORT.", _address)
+    grpc: str = _row("127.0.0.1:4041", "Where agents send their windows, HOST:PORT.", _address)
+    insecure: bool = _row(False, "Listen beyond this host without encryption and without login.")
+    retention_days: int = _row(30, "Longest time profiles are kept, days.", _positive)
+    retention_bytes: int = _row(50 << 30, "Most bytes of profiles kept; the oldest leave first.", _positive)
+    local_files: bool = _row(True, "Read names from binaries on this host whose identity matches exactly.")
+    debug_roots: str = _row("/usr/lib/debug", "Folders with separate debug files, colons between.")
+    rate_hz: int = _row(0, "Sampling rate asked of all agents, Hz; 0 leaves it to them.")
+
+
+def checked(settings: Settings) -> Settings:
+    """Give `settings` back, or raise ConfigError naming the setting, its value and what it must be."""
+    for row in fields(settings):
+        value = getattr(settings, row.name)
+        complaint = row.metadata["check"](value)
+        if complaint:
+            raise ConfigError(f"{row.name} is {value!r}: {complaint}")
+    for name in ("http", "grpc"):
+        address = getattr(settings, name)
+        if not settings.insecure and not is_loopback(address):
+            raise ConfigError(f"{name} is {address!r}: listening beyond this host is unencrypted and needs --insecure")
+    return settings
+
+
+def is_loopback(address: str) -> bool:
+    """Whether HOST:PORT names this host only."""
+    host = address.rpartition(":")[0].strip("[]")
+    return host in {"localhost", "::1"} or host.startswith("127.")
