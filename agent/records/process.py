@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process as the agent knows it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
 
 from agent.records.binary import Binary
 
@@ -68,13 +72,23 @@ class Fate(Enum):
     """A kernel thread: no mappings, and none missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PerfMap:
-    """Names of JIT code: `starts` ascending (as in the file), `ends` and `names` beside it. Later lines win over earlier ones."""
+    """Names of JIT code: ranges sorted by start, not overlapping; where lines of the file overlap, the later one has won.
 
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
-    names: tuple[bytes, ...]
+    A range may lie outside every executable mapping: JITs that write code turn execution off while they do.
+    """
+
+    starts: npt.NDArray[np.uint64]
+    ends: npt.NDArray[np.uint64]
+    """Beside `starts`; the first address behind each range."""
+    names: Sequence[bytes]
+    """Beside `starts`; made when asked for, the bytes lie in one piece."""
+
+    def find(self, addr: int) -> int | None:
+        """Index of the range that holds `addr`, or None."""
+        index = int(np.searchsorted(self.starts, np.uint64(addr), side="right")) - 1
+        return index if index >= 0 and addr < int(self.ends[index]) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +98,9 @@ class Process:
     key: ProcessKey
     fate: Fate
     service: bytes
+    """At most 256 bytes; b"[exited]" or b"[exec race]" when its name could not be read."""
     version: bytes
-    """Empty when unknown."""
+    """At most 256 bytes; empty when unknown."""
     mappings: tuple[MappedBinary, ...]
     """Sorted by start, not overlapping."""
     perf_map: PerfMap | None
