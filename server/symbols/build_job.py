@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the server asks of the jailed child, and how that stands on its command line."""
+
+import json
+from dataclasses import dataclass
+
+from server.symbols.identity import BinaryKey
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One table to make; descriptors are inherited by the child."""
+
+    key: BinaryKey
+    format: int
+    """UploadFormat of the sources."""
+    sources: tuple[int, ...]
+    """The binary first, then files that add to it."""
+    output: int
+    """The empty file that becomes the table."""
+
+    def to_json(self) -> str:
+        """One argument; holds nothing but numbers and hex."""
+        key = (self.key.kind, self.key.build_id_kind, self.key.build_id.hex(), self.key.content_hash.hex())
+        return json.dumps({"key": key, "format": self.format, "sources": self.sources, "output": self.output})
+
+
+def job_from_json(text: str) -> Job:
+    """Read what Job.to_json wrote."""
+    fields = json.loads(text)
+    kind, id_kind, build_id, content = fields["key"]
+    key = BinaryKey(kind, id_kind, bytes.fromhex(build_id), bytes.fromhex(content))
+    return Job(key, fields["format"], tuple(fields["sources"]), fields["output"])

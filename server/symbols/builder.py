@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Has a table made by a jailed child and takes it into the cache (the child's side: server/symbols/build_child.py).
+
+A child that dies, hangs or answers nonsense gets one second try, for it may have met an overloaded machine; then the binary is
+filed as refused with the reason, and the next one has its turn.
+"""
+
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from server.symbols.build_job import Job
+from server.symbols.build_result import MAX_ANSWER_BYTES, BuildResult, BuildStatus, result_from_json
+from server.symbols.identity import BinaryKey
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 60.0
+"""Wall time; the child's CPU time is bounded by itself (CPU_S)."""
+ATTEMPTS = 2
+COMMAND = (sys.executable, "-m", "server.symbols.build_child")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """What to make a table of."""
+
+    key: BinaryKey
+    format: int
+    """UploadFormat of the sources."""
+    sources: Sequence[int]
+    """Open descriptors: the binary first, then files that add to it. They stay the caller's."""
+
+
+def build_table(order: BuildOrder, into: Path, command: Sequence[str] = COMMAND) -> tuple[BuildResult, Path | None]:
+    """Make the table as a new file in the directory `into`.
+
+    The path is given for OK only, and is then the caller's to move or delete.
+    """
+    result = BuildResult(BuildStatus.MALFORMED, "never tried")
+    for attempt in range(ATTEMPTS):
+        descriptor, name = tempfile.mkstemp(suffix=".part", dir=into)
+        path = Path(name)
+        try:
+            answer = _run(order, descriptor, command)
+            if answer.result is not None and answer.result.status == BuildStatus.OK:
+                os.fsync(descriptor)
+                return answer.result, path
+        finally:
+            os.close(descriptor)
+        path.unlink()
+        if answer.result is not None:
+            return answer.result, None
+        result = BuildResult(answer.status, answer.reason)
+        log.warning("symbol build died attempt=%d binary=%s reason=%s", attempt + 1, order.key.digest, answer.reason)
+    return result, None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    result: BuildResult | None
+    """None when the child gave no answer that makes sense; then the rest tells how it ended."""
+    status: BuildStatus = BuildStatus.MALFORMED
+    reason: str = ""
+
+
+def _run(order: BuildOrder, output: int, command: Sequence[str]) -> _Answer:
+    job = Job(order.key, order.format, tuple(order.sources), output)
+    environment = {"OPENBLAS_NUM_THREADS": "1", "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
+    try:
+        done = subprocess.run(
+            [*command, job.to_json()],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            pass_fds=(*order.sources, output),
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        return _Answer(None, BuildStatus.LIMIT, f"not done in {TIMEOUT_S:.0f} s")
+    except OSError as error:
+        return _Answer(None, BuildStatus.LIMIT, f"the symbol builder could not be started: {error}")
+    result = result_from_json(done.stdout[:MAX_ANSWER_BYTES]) if done.returncode == 0 else None
+    if result is not None:
+        return _Answer(result)
+    if done.returncode < 0:
+        return _Answer(None, BuildStatus.LIMIT, f"the symbol builder was killed by signal {-done.returncode}")
+    last_line = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return _Answer(None, BuildStatus.MALFORMED, f"the symbol builder ended with {done.returncode}: {last_line[:200]}")
