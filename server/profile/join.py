@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees made of trees: several services joined by name, each under a label of its own (a thread), or turned leaf first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from server.profile.calltree import ROOT, Indices
+from server.profile.nametable import NameTable
+from server.profile.nametree import TreeBuilder
+from server.profile.totals import Values, WeighedTree, add_up
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """A tree to be joined; with a label it hangs under a node of that name, which several branches can share."""
+
+    weighed: WeighedTree
+    label: str | None = None
+
+
+def join(branches: Sequence[Branch]) -> WeighedTree:
+    """Make one tree in which equal paths of names are one node. Only nodes with a value are taken."""
+    table, parents, names = NameTable(), [np.zeros(1, np.intp)], [np.zeros(1, np.intp)]
+    values: list[Values] = [np.zeros(1, np.int64)]
+    count = 1
+    for branch in branches:
+        above, name, own = _with_value(branch.weighed, table)
+        top = ROOT
+        if branch.label is None:
+            values[0] += own[ROOT]
+        else:
+            top = count
+            parents.append(np.zeros(1, np.intp))
+            names.append(np.array([table.label(branch.label)], np.intp))
+            values.append(own[:1])
+            count += 1
+        parents.append(np.where(above == ROOT, top, above + (count - 1)))
+        names.append(name[1:])
+        values.append(own[1:])
+        count += above.size
+    return _built(table, np.concatenate(parents), np.concatenate(names), np.concatenate(values))
+
+
+def inverted(weighed: WeighedTree) -> WeighedTree:
+    """Give the tree of the same stacks with the leaf outermost: who is called, then by whom."""
+    tree = weighed.tree
+    node = np.flatnonzero(weighed.own)
+    value = weighed.own[node]
+    parents, names, values = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)], [np.array([value[node == ROOT].sum()], np.int64)]
+    value, node = value[node != ROOT], node[node != ROOT]
+    under = np.zeros(node.size, np.intp)
+    count = 1
+    while node.size:
+        keys, inverse = np.unique((under << 32) | tree.name[node], return_inverse=True)
+        parents.append((keys >> 32).astype(np.intp))
+        names.append((keys & 0xFFFFFFFF).astype(np.intp))
+        under, node = inverse + count, tree.parent[node]
+        own = np.zeros(keys.size, np.int64)
+        is_done = node == ROOT
+        np.add.at(own, inverse[is_done], value[is_done])
+        values.append(own)
+        count += keys.size
+        under, node, value = under[~is_done], node[~is_done], value[~is_done]
+    return _built(tree.table, np.concatenate(parents), np.concatenate(names), np.concatenate(values))
+
+
+def _with_value(weighed: WeighedTree, table: NameTable) -> tuple[Indices, Indices, Values]:
+    """Give parents (of all but the root), names in `table` and self of the nodes with a value, numbered anew in preorder."""
+    tree = weighed.tree
+    kept = np.flatnonzero(weighed.total > 0)
+    if not kept.size:
+        return np.zeros(0, np.intp), np.zeros(1, np.intp), np.zeros(1, np.int64)
+    distinct, inverse = np.unique(tree.name[kept], return_inverse=True)
+    numbers = np.array(table.adopt(tree.table, distinct.tolist()), np.intp)
+    return np.searchsorted(kept, tree.parent[kept[1:]]), numbers[inverse], weighed.own[kept]
+
+
+def _built(table: NameTable, parents: Indices, names: Indices, values: Values) -> WeighedTree:
+    builder = TreeBuilder(table)
+    builder.extend(parents, names)
+    tree, nodes = builder.tree()
+    own = np.zeros(len(tree), np.int64)
+    np.add.at(own, nodes, values)
+    return add_up(tree, own)
