@@ -1,7 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A window on its way: encoded, numbered, ready for the spool."""
+"""A window on its way: what is said of it beside its samples, and its encoded, numbered parts."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from emberwatch.v1 import batch_pb2 as pb
+from emberwatch.v1.marks_pb2 import LossReason
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """What the agent itself cost during a window."""
+
+    cpu_ns: int
+    """CPU time of the agent's user-space processes."""
+    bpf_ns: int
+    """CPU time inside its BPF programs."""
+    rss_bytes: int
+    """Resident memory at the end of the window."""
+    map_bytes: int
+    """Memory of its BPF maps."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFacts:
+    """What a window says beside its samples."""
+
+    host: pb.HostFacts
+    overhead: Overhead | None
+    """None in the first window, before there is anything to measure."""
+    labels: Mapping[str, bytes] = field(default_factory=dict)
+    """Labels from the config, put on every series."""
+    carried_losses: Mapping[LossReason, int] = field(default_factory=dict)
+    """Samples of earlier windows that were lost on their way (spool, refusals): due in the account of this window and lost in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTime:
+    """Where a window lies, UTC, half open."""
+
+    start_unix_ns: int
+    end_unix_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +57,5 @@ class Parcel:
     """zstd frame of a serialised FoldedBatch without known keys."""
     raw_size_bytes: int
     raw_crc32: int
+    samples: int = 0
+    """Sum of the first column over the rows of kind cpu in this part: what is lost when the parcel is."""
