@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads one process from /proc: whether it still is the one that was sampled, what it maps, what it is called.
+
+The order is: identity, content, identity again. Start time tells a reused PID, the image (exe and the addresses exec chose) tells an exec.
+A process forked without exec has the maps of its parent to the byte; such maps are located once.
+"""
+
+import hashlib
+import os
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.process.binaries import BinaryCache
+from agent.process.directory import ProcessDirectory
+from agent.process.maps import parse_maps
+from agent.process.service import ServiceNames
+from agent.process.start import ProcessStat, is_start
+from agent.process.vdso import VDSO_PATH, binary_from_image, read_image
+from agent.records.binary import Binary
+from agent.records.process import Fate, MappedBinary, Mapping, MappingKind, ProcessKey
+
+_MAX_MAPS_BYTES = 8 << 20
+_MAX_STATM_BYTES = 256
+_SNAPSHOTS_MAX = 256
+_VSYSCALL_PATH = b"[vsyscall]"
+_COMPAT_END = 1 << 32
+"""The vDSO of a 32-bit process lies below and is another one."""
+_MEMORY_PATHS = (b"/memfd:", b"/dev/zero", b"/dev/shm/", b"/SYSV", b"/anon_hugepage")
+"""Memory that has a path but no file one could name functions from, unless it is an ELF file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One program image of a process; an exec makes another one."""
+
+    exe_device: int
+    exe_inode: int
+    code_start: int
+    stack_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """The mappings of a process at one time."""
+
+    digest: bytes
+    """Of the raw maps."""
+    fixed_pages: int
+    """Pages that are neither heap nor stack: changes when a library comes or goes. -1 when unknown."""
+    mappings: tuple[MappedBinary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What the first sight of a process gave. Without image and mappings unless it is ALIVE."""
+
+    fate: Fate
+    service: bytes = b""
+    version: bytes = b""
+    image: Image | None = None
+    mapped: Mapped | None = None
+    namespace_pid: int = 0
+
+
+class ProcessReader:
+    """Holds what is shared between processes: binaries, and maps of forked families."""
+
+    def __init__(self, proc_root: Path, binaries: BinaryCache) -> None:
+        self._proc_root = proc_root
+        self._binaries = binaries
+        self._vdso_image = read_image()
+        self._vdso: Binary | None = binary_from_image(self._vdso_image)
+        self._snapshots: OrderedDict[bytes, tuple[MappedBinary, ...]] = OrderedDict()
+        self.malformed_lines = 0
+
+    def first_sight(self, key: ProcessKey) -> Sight:
+        """Read all of a process. Whatever goes wrong on the way means that it is gone."""
+        leader = ProcessDirectory.open(self._proc_root, key.pid)
+        if leader is None:
+            return Sight(Fate.EXITED)
+        with leader:
+            stat = leader.stat()
+            if stat is None or not is_start(stat, key.start_boot_ns):
+                return Sight(Fate.EXITED)
+            if stat.is_kernel_thread:
+                return Sight(Fate.KERNEL, b"kernel")
+            if not stat.is_dead:
+                return self._sight(leader, stat)
+            thread = leader.live_thread(self._proc_root)
+            if thread is None:
+                return Sight(Fate.EXITED)
+            with thread:
+                thread_stat = thread.stat()
+                return self._sight(thread, thread_stat) if thread_stat is not None else Sight(Fate.EXITED)
+
+    def open_same(self, key: ProcessKey, image: Image) -> ProcessDirectory | None:
+        """The directory of a process that still runs `image`; the caller closes it."""
+        directory = ProcessDirectory.open(self._proc_root, key.pid)
+        stat = directory.stat() if directory is not None else None
+        if directory is not None and stat is not None and is_start(stat, key.start_boot_ns):
+            if stat.is_dead:
+                leader, directory = directory, directory.live_thread(self._proc_root)
+                os.close(leader.fd)
+            if directory is not None and current_image(directory) == image:
+                return directory
+        if directory is not None:
+            os.close(directory.fd)
+        return None
+
+    def is_listed(self, pid: int) -> bool:
+        """Whether there is a process of this PID, cheaply; it may be another one by now."""
+        return os.access(self._proc_root / str(pid), os.F_OK)
+
+    def fixed_pages(self, pid: int) -> int:
+        """Mapped.fixed_pages as it is now: one small read, to see whether maps must be read again."""
+        try:
+            fd = os.open(self._proc_root / str(pid) / "statm", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return -1
+        try:
+            fields = os.read(fd, _MAX_STATM_BYTES).split()
+        except OSError:
+            return -1
+        finally:
+            os.close(fd)
+        return int(fields[0]) - int(fields[5]) if len(fields) >= 6 else -1
+
+    def mapped(self, directory: ProcessDirectory) -> Mapped | None:
+        """The mappings now; None when there are none to read (the process is exiting)."""
+        fixed_pages = self.fixed_pages(directory.pid)
+        raw = directory.read(b"maps", _MAX_MAPS_BYTES)
+        if not raw:
+            return None
+        digest = hashlib.blake2b(raw, digest_size=16).digest()
+        known = self._snapshots.get(digest)
+        if known is not None:
+            self._snapshots.move_to_end(digest)
+            return Mapped(digest, fixed_pages, known)
+        parse = parse_maps(raw)
+        self.malformed_lines += parse.malformed
+        mappings = tuple(self._located(directory, parse.mappings))
+        # An exiting process hides its files; its forked kin must not inherit that.
+        if all(m.kind is not MappingKind.UNREADABLE for m in mappings):
+            self._snapshots[digest] = mappings
+            if len(self._snapshots) > _SNAPSHOTS_MAX:
+                self._snapshots.popitem(last=False)
+        return Mapped(digest, fixed_pages, mappings)
+
+    def _sight(self, directory: ProcessDirectory, stat: ProcessStat) -> Sight:
+        image = _image(directory, stat)
+        names = ServiceNames(directory, stat.comm)
+        mapped = self.mapped(directory)
+        if mapped is None:
+            return Sight(Fate.EXITED)
+        if current_image(directory) != image:
+            return Sight(Fate.EXEC_RACE)
+        exe = directory.link(b"exe")
+        main_binary = next((m.binary for m in mapped.mappings if m.mapping.path == exe), None)
+        return Sight(Fate.ALIVE, names.service, names.version(main_binary), image, mapped, directory.namespace_pid())
+
+    def _located(self, directory: ProcessDirectory, mappings: tuple[Mapping, ...]) -> list[MappedBinary]:
+        located: list[MappedBinary] = []
+        by_file: dict[tuple[tuple[int, int], int], Binary | None] = {}
+        for mapping in mappings:
+            kind = self._kind_without_file(mapping)
+            if kind is not None:
+                located.append(MappedBinary(mapping, kind, self._vdso if kind is MappingKind.VDSO else None))
+                continue
+            file = (mapping.device, mapping.inode)
+            if file not in by_file:
+                by_file[file] = self._binaries.identify(directory, mapping)
+            located.append(_with_file(mapping, by_file[file]))
+        return located
+
+    def _kind_without_file(self, mapping: Mapping) -> MappingKind | None:
+        """None for a mapping with a file."""
+        if mapping.path == VDSO_PATH:
+            is_ours = mapping.end - mapping.start == len(self._vdso_image) and mapping.start >= _COMPAT_END
+            return MappingKind.VDSO if is_ours else MappingKind.UNREADABLE
+        if mapping.path == _VSYSCALL_PATH:
+            return MappingKind.VSYSCALL
+        return None if mapping.inode else MappingKind.ANONYMOUS
+
+
+def current_image(directory: ProcessDirectory) -> Image | None:
+    """The image the process runs now; None when it is gone."""
+    stat = directory.stat()
+    return None if stat is None else _image(directory, stat)
+
+
+def _image(directory: ProcessDirectory, stat: ProcessStat) -> Image:
+    exe = directory.follow(b"exe")
+    device, inode = (exe.st_dev, exe.st_ino) if exe is not None else (0, 0)
+    return Image(device, inode, stat.code_start, stat.stack_start)
+
+
+def _with_file(mapping: Mapping, binary: Binary | None) -> MappedBinary:
+    if binary is None:
+        return MappedBinary(mapping, MappingKind.UNREADABLE, None)
+    if not binary.segments and mapping.path.startswith(_MEMORY_PATHS):
+        return MappedBinary(mapping, MappingKind.ANONYMOUS, None)
+    return MappedBinary(mapping, MappingKind.FILE, binary)

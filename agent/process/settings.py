@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounds of what the agent keeps of processes and of the work it does for them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """The defaults hold the agent inside its budget on a host of some hundred processes; a flood is counted, not followed."""
+
+    new_per_s: int = 100
+    """First sights a second in the long run; a first sight costs 0.2 to 1 ms."""
+    new_burst: int = 1000
+    """First sights at once, as at the start of the agent."""
+    processes_max: int = 2048
+    """Processes kept; about 5 KB each."""
+    binaries_max: int = 4096
+    """Identities of files kept; about 1 KB each."""
+    open_max: int = 256
+    """Descriptors of binaries kept for upload."""
+    reread_s: float = 60.0
+    """Mappings are read again at this age even when nothing tells that they changed."""
+    perf_map_file_bytes: int = 64 << 20
+    """Most that is read of one perf map."""
+    perf_map_lines: int = 1_000_000
+    perf_map_total_bytes: int = 64 << 20
+    """Most memory of all perf maps together."""
+    perf_map_cpu_share: float = 0.002
+    """Most of one CPU that reading perf maps again may take; a map that costs 20 ms is read every 10 s at most."""

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All processes the agent knows, by identity: read at first sight, kept fresh while they have samples, forgotten after their death.
+
+/proc does not show exec_id, so which program a key means is decided so: the highest exec_id seen of one (pid, start) is the program that
+runs now. Keys below it keep what was read while they ran, or are EXEC_RACE. When a new exec_id shows the very image that was read for
+the one before, that one had been read too late and becomes EXEC_RACE: it never shows the names of its successor.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent.process.binaries import BinaryCache
+from agent.process.rate import RateLimit
+from agent.process.reader import Image, Mapped, ProcessReader, Sight
+from agent.process.settings import ProcessSettings
+from agent.records.binary import BinaryId
+from agent.records.process import Fate, Process, ProcessKey
+
+_LIVENESS_CHECKS = 256
+"""Processes without samples that are looked at in one window."""
+_NAMES = {Fate.EXITED: b"[exited]", Fate.EXEC_RACE: b"[exec race]", Fate.KERNEL: b"kernel", Fate.ALIVE: b""}
+
+
+@dataclass(slots=True)
+class TableCounts:
+    """What happened since the start; all only grow, except `processes`."""
+
+    processes: int = 0
+    seen: int = 0
+    exited: int = 0
+    """Gone at first sight."""
+    exec_race: int = 0
+    rate_limited: int = 0
+    """First sights that were put off; they count again in `exited` if they never came."""
+    evicted: int = 0
+    """Processes dropped for room."""
+    maps_reread: int = 0
+    malformed_lines: int = 0
+    binaries_evicted: int = 0
+    files_unreadable: int = 0
+    files_changed: int = 0
+
+
+@dataclass(slots=True)
+class _Entry:
+    process: Process
+    image: Image | None
+    mapped: Mapped | None
+    namespace_pid: int
+    read_s: float
+    window: int
+    """The last one it had samples in, or was first seen in."""
+
+
+class ProcessTable:
+    """For one thread, except for `open_binary` and `release_binary`."""
+
+    def __init__(self, settings: ProcessSettings, proc_root: Path = Path("/proc"), now_s: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._now_s = now_s
+        self._binaries = BinaryCache(settings.binaries_max, settings.open_max)
+        self._reader = ProcessReader(proc_root, self._binaries)
+        self._rate = RateLimit(settings.new_per_s, settings.new_burst, now_s)
+        self._entries: OrderedDict[ProcessKey, _Entry] = OrderedDict()
+        self._newest: dict[tuple[int, int], ProcessKey] = {}
+        self._window = 0
+        self._counts = TableCounts()
+
+    def see(self, keys: Iterable[ProcessKey]) -> None:
+        """First sight of new processes; known ones cost nothing. The newest program of a process is read first."""
+        new = {key for key in keys if key not in self._entries}
+        for key in sorted(new, key=lambda key: -key.exec_id):
+            if not self._rate.take():
+                self._counts.rate_limited += 1
+                continue
+            self._enter(key)
+
+    def update(self, keys: Iterable[ProcessKey]) -> None:
+        """At the end of a window: bring up to date the processes that had samples in it, `keys`."""
+        with_samples = set(keys)
+        self.see(with_samples)
+        now_s = self._now_s()
+        for key in with_samples:
+            entry = self._entries.get(key)
+            if entry is None:
+                continue
+            entry.window = self._window
+            self._entries.move_to_end(key)
+            if entry.image is not None:
+                self._refresh(key, entry, now_s)
+
+    def get(self, key: ProcessKey) -> Process:
+        """What is known of a process; Fate.EXITED when nothing is."""
+        entry = self._entries.get(key)
+        return entry.process if entry is not None else _without_image(key, Fate.EXITED, 0)
+
+    def forget_dead(self) -> None:
+        """After a window: drop the dead that had no samples in it. Those that had may have more in the next, up to their death."""
+        idle = [key for key, entry in self._entries.items() if entry.window < self._window][:_LIVENESS_CHECKS]
+        for key in idle:
+            if self._reader.is_listed(key.pid):
+                self._entries.move_to_end(key)
+            else:
+                self._drop(key)
+        self._window += 1
+
+    def open_binary(self, binary_id: BinaryId) -> int | None:
+        """A descriptor for upload, which the caller closes; None when the file is not kept open any more."""
+        return self._binaries.open_binary(binary_id)
+
+    def release_binary(self, binary_id: BinaryId) -> None:
+        """The server has answered for this binary; its file may be closed."""
+        self._binaries.release(binary_id)
+
+    def counts(self) -> TableCounts:
+        """A copy of the counts."""
+        return replace(
+            self._counts,
+            processes=len(self._entries),
+            malformed_lines=self._reader.malformed_lines,
+            binaries_evicted=self._binaries.evicted,
+            files_unreadable=self._binaries.unreadable,
+            files_changed=self._binaries.changed,
+        )
+
+    def close(self) -> None:
+        """Close all descriptors."""
+        self._binaries.close()
+
+    def _enter(self, key: ProcessKey) -> None:
+        self._counts.seen += 1
+        newest = self._newest.get((key.pid, key.start_boot_ns))
+        if newest is not None and newest.exec_id > key.exec_id:
+            sight = Sight(Fate.EXEC_RACE)
+        else:
+            sight = self._reader.first_sight(key)
+            if newest is not None:
+                self._expose_late_read(newest, sight)
+            self._newest[key.pid, key.start_boot_ns] = key
+        self._counts.exited += sight.fate is Fate.EXITED
+        self._counts.exec_race += sight.fate is Fate.EXEC_RACE
+        mappings = sight.mapped.mappings if sight.mapped is not None else ()
+        process = Process(key, sight.fate, sight.service or _NAMES[sight.fate], sight.version, mappings, None, 0)
+        self._entries[key] = _Entry(process, sight.image, sight.mapped, sight.namespace_pid, self._now_s(), self._window)
+        if len(self._entries) > self._settings.processes_max:
+            self._counts.evicted += 1
+            self._drop(next(iter(self._entries)))
+
+    def _expose_late_read(self, before: ProcessKey, sight: Sight) -> None:
+        entry = self._entries.get(before)
+        if entry is not None and entry.image is not None and entry.image == sight.image:
+            self._counts.exec_race += 1
+            entry.process = _without_image(before, Fate.EXEC_RACE, entry.process.generation + 1)
+            entry.image = entry.mapped = None
+
+    def _refresh(self, key: ProcessKey, entry: _Entry, now_s: float) -> None:
+        assert entry.image is not None and entry.mapped is not None
+        is_old = now_s - entry.read_s >= self._settings.reread_s
+        if not is_old and self._reader.fixed_pages(key.pid) == entry.mapped.fixed_pages:
+            return
+        directory = self._reader.open_same(key, entry.image)
+        if directory is None:
+            return
+        with directory:
+            mapped = self._reader.mapped(directory)
+        entry.read_s = now_s
+        self._counts.maps_reread += 1
+        # Read again after the image was seen to be the same; an exec in between is caught by its new exec_id.
+        if mapped is not None:
+            if mapped.digest != entry.mapped.digest:
+                entry.process = replace(entry.process, mappings=mapped.mappings, generation=entry.process.generation + 1)
+            entry.mapped = mapped
+
+    def _drop(self, key: ProcessKey) -> None:
+        del self._entries[key]
+        if self._newest.get((key.pid, key.start_boot_ns)) == key:
+            del self._newest[key.pid, key.start_boot_ns]
+
+
+def _without_image(key: ProcessKey, fate: Fate, generation: int) -> Process:
+    return Process(key, fate, _NAMES[fate], b"", (), None, generation)
