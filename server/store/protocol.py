@@ -142,9 +142,8 @@ class ServiceInfo:
 class ServiceDictionary:
     """What the numbers of one service mean, frozen at one moment. Numbers are only ever appended, so a longer one agrees with a shorter.
 
-    The keyword arguments of the arrays of keys, nodes and frames say what they index: key_stacks and key_seconds -> nodes, key_objects,
-    key_threads and key_classes -> strings, node_frames -> frames, frame_refs -> binaries of the store (FILE, KERNEL, MODULE) or
-    strings (JIT, BPF). The parent of a node has a lower number than the node.
+    key_stacks and key_seconds index nodes; key_objects, key_threads and key_classes index strings; node_frames index frames; frame_refs
+    are row ids of binaries of the store (FILE, KERNEL, MODULE) or index strings (JIT, BPF). The parent of a node has a lower number.
     """
 
     service: str

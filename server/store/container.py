@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of unsigned numbers as bytes: what lies in the blobs of batches, blocks and dictionary chunks.
+
+    u32 LE   length of the header
+    header   JSON [[name, elements, width, coding, factor], ...]
+    bodies   one after another, `width` planes of bytes each, lowest first (as in batch.proto: bytes of one weight compress together)
+
+Coding is "plain", "delta" (differences, for ascending columns) or "times" (no body: the first column times the factor).
+"""
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+I64 = npt.NDArray[np.int64]
+Unsigned = npt.NDArray[np.unsignedinteger]
+
+_LENGTH = struct.Struct("<I")
+_WIDTHS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column to be stored. `times_first` is not 0 when it is that many times the first column and `values` do not count."""
+
+    name: str
+    values: npt.NDArray[np.integer]
+    is_ascending: bool = False
+    times_first: int = 0
+
+
+def pack(columns: Sequence[StoredColumn]) -> bytes:
+    """Lay out columns; each may have a length of its own."""
+    header: list[tuple[str, int, int, str, int]] = []
+    bodies: list[bytes] = []
+    for column in columns:
+        if column.times_first:
+            header.append((column.name, 0, 0, "times", column.times_first))
+            continue
+        values = column.values
+        elements = np.diff(values, prepend=values.dtype.type(0)) if column.is_ascending else values
+        largest = int(elements.max()) if elements.size else 0
+        width = next(w for w in _WIDTHS if largest < 1 << (8 * w))
+        header.append((column.name, elements.size, width, "delta" if column.is_ascending else "plain", 0))
+        bodies.append(elements.astype(f"<u{width}").view(np.uint8).reshape(-1, width).T.tobytes())
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return b"".join([_LENGTH.pack(len(text)), text, *bodies])
+
+
+class Container:
+    """Reads what `pack` wrote; columns are decoded only when asked for."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        (length,) = _LENGTH.unpack_from(data)
+        self._data = data
+        self._columns: dict[str, tuple[int, int, int, str, int]] = {}
+        offset = _LENGTH.size + length
+        for name, elements, width, coding, factor in json.loads(bytes(data[_LENGTH.size : offset])):
+            self._columns[name] = (offset, elements, width, coding, factor)
+            offset += elements * width
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, in the order of storing."""
+        return tuple(self._columns)
+
+    def times_first(self, name: str) -> int:
+        """What the column is times the first one, or 0."""
+        return self._columns[name][4]
+
+    def ascending(self, name: str) -> I64:
+        """An ascending column."""
+        return np.cumsum(self._elements(name), dtype=np.int64)
+
+    def plain(self, name: str, first: str = "") -> Unsigned:
+        """A plain column, as narrow as it is stored; `first` names the column that others are multiples of."""
+        factor = self._columns[name][4]
+        if factor:
+            return self._elements(first).astype(np.uint64) * np.uint64(factor)
+        return self._elements(name)
+
+    def _elements(self, name: str) -> Unsigned:
+        offset, elements, width, _, _ = self._columns[name]
+        planes = np.frombuffer(self._data, np.uint8, elements * width, offset)
+        if width == 1:
+            return planes
+        return np.ascontiguousarray(planes.reshape(width, elements).T).view(f"<u{width}").reshape(elements)
+
+
+def concatenate(parts: Sequence[Mapping[str, npt.NDArray[np.generic]]], name: str) -> npt.NDArray[np.uint64]:
+    """One column of several parts, one after another."""
+    return np.concatenate([part[name].astype(np.uint64, copy=False) for part in parts]) if parts else np.zeros(0, np.uint64)
