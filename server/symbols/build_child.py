@@ -17,7 +17,7 @@ from server.symbols.build_job import Job, job_from_json
 from server.symbols.build_result import BuildResult, BuildStatus, Refused
 from server.symbols.elf import ElfFile
 from server.symbols.elf_dynamic import dynamic_symbols
-from server.symbols.identity import MAX_BUILD_ID_BYTES, BinaryKey
+from server.symbols.identity import BinaryKey
 from server.symbols.kallsyms import MAX_BYTES as MAX_KALLSYMS_BYTES
 from server.symbols.kallsyms import parse_kallsyms
 from server.symbols.notes import BuildIds
@@ -88,6 +88,8 @@ def _elf_symbols(job: Job) -> tuple[TableFacts, Symbols]:
     for descriptor in job.sources:
         elf = ElfFile(descriptor)
         ids = elf.build_ids()
+        if job.key.build_id_kind != pb.BUILD_ID_KIND_NONE:
+            ids = ids.filled_from(elf.section_build_ids())
         _check_identity(job.key, ids)
         found, worth = elf.symbol_tables()
         if not found and (extra := dynamic_symbols(elf)) is not None:
@@ -102,8 +104,9 @@ def _elf_symbols(job: Job) -> tuple[TableFacts, Symbols]:
 
 
 def _check_identity(key: BinaryKey, ids: BuildIds) -> None:
-    """The file must carry the id that it is filed under; one filed under none must carry none."""
-    found = ids.go[:MAX_BUILD_ID_BYTES] if key.build_id_kind == pb.BUILD_ID_KIND_GO else ids.gnu
+    """The file must carry the id that it is filed under; one that is filed under none must carry none."""
+    by_kind: dict[int, bytes] = {pb.BUILD_ID_KIND_GNU: ids.gnu, pb.BUILD_ID_KIND_GO: ids.go}
+    found = by_kind.get(key.build_id_kind, ids.gnu or ids.go)
     if found != key.build_id:
         raise Refused(BuildStatus.MALFORMED, f"the file has build id {found.hex() or 'none'}, not {key.build_id.hex() or 'none'}")
 

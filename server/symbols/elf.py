@@ -112,16 +112,14 @@ class ElfFile:
         return np.frombuffer(self.read(offset, size), layout)
 
     def build_ids(self) -> BuildIds:
-        """Build ids by the notes of segments, then of sections."""
-        found = BuildIds()
-        places = [(s["offset"], s["filesz"], s["align"]) for s in self.segments[self.segments["type"] == PT_NOTE][:MAX_NOTES_PER_FILE]]
+        """Build ids by the notes of the segments, which is how the agent sees the file; for debug files see section_build_ids."""
+        notes = self.segments[self.segments["type"] == PT_NOTE][:MAX_NOTES_PER_FILE]
+        return self._build_ids(notes["offset"].tolist(), notes["filesz"].tolist(), notes["align"].tolist())
+
+    def section_build_ids(self) -> BuildIds:
+        """Build ids by the notes of the sections: the segments of a debug file may point nowhere."""
         notes = self.sections[self.sections["type"] == SHT_NOTE][:MAX_NOTES_PER_FILE]
-        places += [(s["offset"], s["size"], s["align"]) for s in notes]
-        for offset, size, alignment in places:
-            data = self.read(int(offset), min(int(size), MAX_NOTES_BYTES))
-            for padding in dict.fromkeys((int(alignment), 4)):
-                found = found.filled_from(parse_build_ids(data, padding, self.layout.byte_order))
-        return found
+        return self._build_ids(notes["offset"].tolist(), notes["size"].tolist(), notes["align"].tolist())
 
     def code(self) -> Ranges:
         """Executable sections, or executable segments when there are no section headers."""
@@ -165,6 +163,15 @@ class ElfFile:
         ranks[(bind == STB_GLOBAL) | (bind == STB_GNU_UNIQUE)] = RANK_GLOBAL
         ranks[bind == STB_WEAK] = RANK_WEAK
         return RawSymbols(starts, records["size"].astype(np.uint64), ranks, records["name"].astype(np.int64), strings)
+
+    def _build_ids(self, offsets: list[int], sizes: list[int], alignments: list[int]) -> BuildIds:
+        found = BuildIds()
+        for offset, size, alignment in zip(offsets, sizes, alignments, strict=True):
+            data = self.read(offset, min(size, MAX_NOTES_BYTES))
+            # Linkers have put notes padded to 4 and to 8 bytes into one segment: the other padding is tried too.
+            for padding in (alignment, 4 if alignment == 8 else 8):
+                found = found.filled_from(parse_build_ids(data, padding, self.layout.byte_order))
+        return found
 
     def _symbol_table(self, section: np.void) -> RawSymbols | None:
         link, itemsize = int(section["link"]), self.layout.symbol.itemsize

@@ -8,10 +8,10 @@ import hashlib
 import struct
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Protocol
 
 from emberwatch.v1 import batch_pb2 as pb
 from server.errors import BadRequest
+from server.store.protocol import BinaryInfo
 
 MIN_BUILD_ID_BYTES, MAX_BUILD_ID_BYTES = 4, 64
 """See batch.proto; longer "build ids" are what a broken note yields."""
@@ -54,22 +54,9 @@ class BinaryKey:
         return "" if self.content_hash else "neither build id nor content hash"
 
 
-class HasIdentity(Protocol):
-    """What a binary row of the store has and this module reads."""
-
-    @property
-    def kind(self) -> int: ...
-    @property
-    def build_id_kind(self) -> int: ...
-    @property
-    def build_id(self) -> bytes: ...
-    @property
-    def content_hash(self) -> bytes: ...
-
-
-def key_of(binary: HasIdentity) -> BinaryKey:
+def key_of(binary: BinaryInfo) -> BinaryKey:
     """The key of a binary row."""
-    return BinaryKey(int(binary.kind), int(binary.build_id_kind), binary.build_id, binary.content_hash)
+    return BinaryKey(binary.kind, binary.build_id_kind, binary.build_id, binary.content_hash)
 
 
 def key_from_proto(kind: int, identity: pb.BinaryId) -> BinaryKey:

@@ -30,13 +30,17 @@ class BuildIds:
 
 
 def parse_build_ids(data: bytes, alignment: int, byte_order: str) -> BuildIds:
-    """The first build id of each owner. `byte_order` is "<" or ">". Broken notes end the list, never raise."""
+    """The first build id of each owner. `byte_order` is "<" or ">". Broken notes end the list, never raise.
+
+    Go's ids of over 64 bytes are given by their last part, the id of the content: the agent does the same.
+    """
     gnu = go = b""
     for owner, kind, descriptor in _notes(data, 8 if alignment == 8 else 4, byte_order):
         if (owner, kind) == _GNU_BUILD_ID and not gnu and _is_usable(descriptor):
             gnu = descriptor
-        elif (owner.ljust(4, b"\0"), kind) == _GO_BUILD_ID and not go and any(descriptor):
-            go = descriptor
+        elif (owner.ljust(4, b"\0"), kind) == _GO_BUILD_ID and not go:
+            short = descriptor if len(descriptor) <= MAX_BUILD_ID_BYTES else descriptor.rpartition(b"/")[2]
+            go = short if _is_usable(short) else b""
     return BuildIds(gnu, go)
 
 

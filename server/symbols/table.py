@@ -86,10 +86,10 @@ class Table:
         found = np.searchsorted(starts, addresses, "right") - 1
         return np.where((found >= 0) & (addresses < ends[found]), found, -1)
 
-    def raw_name(self, symbol: int) -> bytes:
-        """The name as the binary has it."""
-        low, high = self._symbols.name_bounds[symbol : symbol + 2].tolist()
-        return self._symbols.blob[low:high].tobytes()
+    def raw_names(self, symbols: I64) -> list[bytes]:
+        """The names of these symbols as the binary has them."""
+        lows, highs = self._symbols.name_bounds[symbols].tolist(), self._symbols.name_bounds[symbols + 1].tolist()
+        return [self._symbols.blob[low:high].tobytes() for low, high in zip(lows, highs, strict=True)]
 
     def is_inexact(self, symbol: int) -> bool:
         """True when the symbol had no size in the binary."""

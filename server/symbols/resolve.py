@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From places to addresses: the arithmetic between a frame and the table that names it, on whole arrays.
+
+Two things happen here and nowhere else: a file offset becomes an address by the program headers of the binary that was running
+(a debug file's own may be empty), and a return address goes back by one, into the call.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from server.store.protocol import BinaryInfo
+from server.symbols.identity import key_of
+from server.symbols.symtab import I64, U8, U64
+from server.symbols.table import Table
+
+PF_X = 1
+SegmentRow = tuple[int, int, int, int, int]
+"""(offset, vaddr, file size, memory size, flags)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Frames of one binary with their addresses in it, as addr2line takes them."""
+
+    addresses: U64
+    """The file offset itself where no segment holds it."""
+    symbols: I64
+    """Row in the table, -1 where there is no name."""
+
+
+def resolve(binary: BinaryInfo, table: Table | None, offsets: U64, is_return: U8) -> Placed:
+    """Find what each frame of `binary` lies in. Addresses are those of the frames themselves, whatever was looked up.
+
+    A return address is where the call comes back to; when the call was the last instruction of a function that never returns, that is
+    the next function (or past the end of the segment). One byte before lies inside the call.
+    """
+    back = ((is_return != 0) & (offsets > 0)).astype(np.uint64)
+    if key_of(binary).counts_from_text:
+        addresses, is_held = offsets - back, np.ones(offsets.size, np.bool_)
+    else:
+        addresses, is_held = addresses_from_offsets(binary.segments, offsets - back)
+    symbols = table.find(addresses) if table is not None else np.full(offsets.size, -1, np.int64)
+    return Placed(addresses + back, np.where(is_held, symbols, -1))
+
+
+def addresses_from_offsets(segments: Sequence[SegmentRow], offsets: U64) -> tuple[U64, npt.NDArray[np.bool_]]:
+    """Turn file offsets into addresses by the segment that holds each; executable ones are asked first.
+
+    address = offset - segment offset + segment vaddr. Segments may differ in vaddr - offset (BOLT, lld, --section-start): the
+    first one's difference is wrong for the others. The second result is False, and the offset unchanged, where no segment holds it.
+    """
+    addresses, is_held = offsets.copy(), np.zeros(offsets.size, np.bool_)
+    for offset, vaddr, file_bytes, _, _ in sorted(segments, key=lambda s: not s[4] & PF_X):
+        start, shift = np.uint64(offset), np.uint64((vaddr - offset) % (1 << 64))
+        holds = ~is_held & (offsets >= start) & (offsets - start < np.uint64(file_bytes))
+        addresses[holds] = offsets[holds] + shift
+        is_held |= holds
+    return addresses, is_held
