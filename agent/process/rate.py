@@ -23,3 +23,7 @@ class RateLimit:
             return False
         self._left -= amount
         return True
+
+    def charge(self, amount: float) -> None:
+        """Use up `amount` whether it is there or not; what is owed fills up first."""
+        self._left -= amount

@@ -74,7 +74,7 @@ class ServiceNames:
 
 
 def exe_name(directory: ProcessDirectory) -> bytes:
-    """Base name of the exe, b"" when it cannot be read or is memory with a drawn name (memfd); without " (deleted)" when its file has no name any more."""
+    """Base name of the exe without " (deleted)" if its file has no name any more; b"" if unknown, or memory with a drawn name (memfd)."""
     target = directory.link(b"exe")
     if target.startswith(b"/memfd:"):
         return b""

@@ -26,4 +26,8 @@ class ProcessSettings:
     perf_map_total_bytes: int = 64 << 20
     """Most memory of all perf maps together."""
     perf_map_cpu_share: float = 0.002
-    """Most of one CPU that reading perf maps again may take; a map that costs 20 ms is read every 10 s at most."""
+    """Most of one CPU that the perf map of one process may take; a map that costs 20 ms is read every 10 s at most."""
+    perf_map_cpu_share_total: float = 0.01
+    """The same for all together, in the long run."""
+    perf_map_cpu_burst_s: float = 3.0
+    """CPU seconds that reading perf maps may take at once, as at the start of the agent."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.process.binaries import BinaryCache
+from agent.process.perf_map_file import PerfMapFiles, PerfMapState, with_jit
 from agent.process.rate import RateLimit
 from agent.process.reader import Image, Mapped, ProcessReader, Sight
 from agent.process.settings import ProcessSettings
@@ -42,6 +43,10 @@ class TableCounts:
     binaries_evicted: int = 0
     files_unreadable: int = 0
     files_changed: int = 0
+    perf_maps_refused: int = 0
+    perf_maps_truncated: int = 0
+    perf_maps_put_off: int = 0
+    perf_map_lines_malformed: int = 0
 
 
 @dataclass(slots=True)
@@ -53,6 +58,7 @@ class _Entry:
     read_s: float
     window: int
     """The last one it had samples in, or was first seen in."""
+    perf: PerfMapState | None = None
 
 
 class ProcessTable:
@@ -63,6 +69,7 @@ class ProcessTable:
         self._now_s = now_s
         self._binaries = BinaryCache(settings.binaries_max, settings.open_max)
         self._reader = ProcessReader(proc_root, self._binaries)
+        self._perf_maps = PerfMapFiles(settings, proc_root, now_s)
         self._rate = RateLimit(settings.new_per_s, settings.new_burst, now_s)
         self._entries: OrderedDict[ProcessKey, _Entry] = OrderedDict()
         self._newest: dict[tuple[int, int], ProcessKey] = {}
@@ -124,6 +131,10 @@ class ProcessTable:
             binaries_evicted=self._binaries.evicted,
             files_unreadable=self._binaries.unreadable,
             files_changed=self._binaries.changed,
+            perf_maps_refused=self._perf_maps.refused,
+            perf_maps_truncated=self._perf_maps.truncated,
+            perf_maps_put_off=self._perf_maps.put_off,
+            perf_map_lines_malformed=self._perf_maps.malformed,
         )
 
     def close(self) -> None:
@@ -144,7 +155,10 @@ class ProcessTable:
         self._counts.exec_race += sight.fate is Fate.EXEC_RACE
         mappings = sight.mapped.mappings if sight.mapped is not None else ()
         process = Process(key, sight.fate, sight.service or _NAMES[sight.fate], sight.version, mappings, None, 0)
-        self._entries[key] = _Entry(process, sight.image, sight.mapped, sight.namespace_pid, self._now_s(), self._window)
+        entry = _Entry(process, sight.image, sight.mapped, sight.namespace_pid, self._now_s(), self._window)
+        self._entries[key] = entry
+        if entry.image is not None:
+            self._refresh(key, entry, self._now_s())
         if len(self._entries) > self._settings.processes_max:
             self._counts.evicted += 1
             self._drop(next(iter(self._entries)))
@@ -155,27 +169,33 @@ class ProcessTable:
             self._counts.exec_race += 1
             entry.process = _without_image(before, Fate.EXEC_RACE, entry.process.generation + 1)
             entry.image = entry.mapped = None
+            self._perf_maps.forget(entry.perf)
+            entry.perf = None
 
     def _refresh(self, key: ProcessKey, entry: _Entry, now_s: float) -> None:
+        """Read again what changed, if the process still runs the image it was read with. An exec during it shows by its new exec_id."""
         assert entry.image is not None and entry.mapped is not None
         is_old = now_s - entry.read_s >= self._settings.reread_s
-        if not is_old and self._reader.fixed_pages(key.pid) == entry.mapped.fixed_pages:
-            return
-        directory = self._reader.open_same(key, entry.image)
+        has_new_maps = is_old or self._reader.fixed_pages(key.pid) != entry.mapped.fixed_pages
+        has_new_perf_map = self._perf_maps.is_changed(key.pid, entry.namespace_pid, entry.perf)
+        directory = self._reader.open_same(key, entry.image) if has_new_maps or has_new_perf_map else None
         if directory is None:
             return
+        before = (entry.mapped.digest, entry.perf)
         with directory:
-            mapped = self._reader.mapped(directory)
-        entry.read_s = now_s
-        self._counts.maps_reread += 1
-        # Read again after the image was seen to be the same; an exec in between is caught by its new exec_id.
-        if mapped is not None:
-            if mapped.digest != entry.mapped.digest:
-                entry.process = replace(entry.process, mappings=mapped.mappings, generation=entry.process.generation + 1)
-            entry.mapped = mapped
+            if has_new_maps:
+                entry.read_s = now_s
+                entry.mapped = self._reader.mapped(directory) or entry.mapped
+                self._counts.maps_reread += 1
+            if has_new_perf_map:
+                entry.perf = self._perf_maps.read(directory, entry.namespace_pid, entry.perf)
+        if (entry.mapped.digest, entry.perf) != before:
+            perf_map = entry.perf.perf_map if entry.perf is not None else None
+            mappings = with_jit(entry.mapped.mappings, perf_map)
+            entry.process = replace(entry.process, mappings=mappings, perf_map=perf_map, generation=entry.process.generation + 1)
 
     def _drop(self, key: ProcessKey) -> None:
-        del self._entries[key]
+        self._perf_maps.forget(self._entries.pop(key).perf)
         if self._newest.get((key.pid, key.start_boot_ns)) == key:
             del self._newest[key.pid, key.start_boot_ns]
 
