@@ -120,27 +120,36 @@ def rows_of_batch(batch: pb.FoldedBatch) -> dict[tuple[bytes, bytes, tuple[str, 
 
     A frame reads "name+0xoffset" (with "*" behind it when it is a return address), "jit:name", "bpf:name#tag" or "[mark number]".
     """
-    strings = columns.decode_strings(batch.strings, 1 << 20)
-    parents, frames = _column(batch.stacks.parent_distances), _column(batch.stacks.frames)
-    table = list(
-        zip(*(_column(part) for part in (batch.frames.kinds, batch.frames.refs, batch.frames.offsets, batch.frames.is_return)), strict=True)
-    )
     rows: dict[tuple[bytes, bytes, tuple[str, ...]], int] = {}
-    for series in batch.series:
+    for series, keys in zip(batch.series, key_texts(batch), strict=True):
         if series.kind != "cpu":
             continue
         service = next(label.value for label in series.labels if label.name == "service")
-        keys = zip(_column(series.new_keys.stacks), _column(series.new_keys.threads), _column(series.columns[0].values), strict=True)
-        for leaf, thread, samples in keys:
-            node, stack = leaf, []
-            while node:
-                stack.append(_frame_text(batch, strings, table[frames[node]]))
-                assert parents[node] >= 1, "a parent stands before its children"
-                node -= parents[node]
-            key = (service, strings[thread], tuple(stack))
+        for (thread, frames), samples in zip(keys, _column(series.columns[0].values), strict=True):
+            key = (service, thread, frames)
             assert key not in rows, f"row twice: {key}"
             rows[key] = samples
     return rows
+
+
+def key_texts(batch: pb.FoldedBatch) -> list[list[tuple[bytes, tuple[str, ...]]]]:
+    """Read the new keys of each series: (thread, frames leaf first), frames as in rows_of_batch."""
+    strings = columns.decode_strings(batch.strings, 1 << 20)
+    parents, frames = _column(batch.stacks.parent_distances), _column(batch.stacks.frames)
+    table = [_column(part) for part in (batch.frames.kinds, batch.frames.refs, batch.frames.offsets, batch.frames.is_return)]
+    texts = [_frame_text(batch, strings, frame) for frame in zip(*table, strict=True)]
+    answer = []
+    for series in batch.series:
+        keys = []
+        for leaf, thread in zip(_column(series.new_keys.stacks), _column(series.new_keys.threads), strict=True):
+            node, stack = leaf, []
+            while node:
+                stack.append(texts[frames[node]])
+                assert parents[node] >= 1, "a parent stands before its children"
+                node -= parents[node]
+            keys.append((strings[thread], tuple(stack)))
+        answer.append(keys)
+    return answer
 
 
 def assert_balanced(account: pb.Account) -> None:
@@ -160,6 +169,8 @@ def _column(column: pb.Column) -> list[int]:
 
 def _frame_text(batch: pb.FoldedBatch, strings: list[bytes], frame: tuple[int, ...]) -> str:
     kind, ref, offset, is_return = frame
+    if kind == pb.PLACE_KIND_UNSPECIFIED:
+        return ""
     if kind == pb.PLACE_KIND_MARK:
         return f"[{marks_pb2.Mark.Name(marks_pb2.Mark.ValueType(offset)).removeprefix('MARK_')}]"
     if kind == pb.PLACE_KIND_JIT:

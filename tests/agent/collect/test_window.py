@@ -2,9 +2,7 @@
 """The whole way from a drain to a batch, read back row by row."""
 
 from agent.collect.window import WindowBuilder
-from agent.records.process import Fate, MappingKind, PerfMap
 from emberwatch.v1 import batch_pb2 as pb
-from emberwatch.v1 import marks_pb2 as marks
 from tests.support.drains import (
     NO_LAYOUT,
     DrainOf,
@@ -13,7 +11,6 @@ from tests.support.drains import (
     facts,
     kernel_binary,
     layout,
-    losses_of,
     mapped,
     process,
     rows_of_batch,
