@@ -55,7 +55,9 @@ class KnownKeys:
         self._round += 1
         at, is_hit = self._find(hashes)
         self._last_used[at[is_hit]] = self._round
-        return np.where(is_hit, self._numbers[at], UNKNOWN) if len(self) else np.full(len(hashes), UNKNOWN, np.int64)
+        numbers = np.full(len(hashes), UNKNOWN, np.int64)
+        numbers[is_hit] = self._numbers[at[is_hit]]
+        return numbers
 
     def learn(self, dictionary_id: bytes, hashes: KeyHashes, numbers: U64) -> None:
         """Remember what the server answered. Another `dictionary_id` than before voids all that was known."""
