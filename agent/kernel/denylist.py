@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels on which something a BPF program may do is known to hang the host: what, why, and where it is fixed.
+
+An entry bars only programs that do that thing. The on-CPU program does none of them: it walks stacks by bpf_get_stack, whose
+user reads take no lock, and its perf events are never disabled from inside the timer.
+"""
+
+from dataclasses import dataclass
+
+from agent.errors import KernelError
+from agent.kernel.headers import KernelVersion, kernel_version
+from agent.kernel.spec import Hazard, ProgramSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DeniedKernel:
+    """A range of releases: `first` is in it, `fixed_in` no more."""
+
+    hazard: Hazard
+    first: KernelVersion
+    fixed_in: KernelVersion
+    effect: str
+    cause: str
+    source: str
+
+
+DENIED_KERNELS = (
+    DeniedKernel(
+        Hazard.READ_USER_IN_INTERRUPT,
+        KernelVersion(5, 19, 0),
+        KernelVersion(6, 1, 28),
+        "locks up every CPU",
+        "bpf_probe_read_user in a timer interrupt takes vmap_area_lock through the hardened usercopy check",
+        "parca-dev/parca-agent#1675, bugs.debian.org/1033398",
+    ),
+    DeniedKernel(
+        Hazard.READ_USER_IN_INTERRUPT,
+        KernelVersion(6, 2, 0),
+        KernelVersion(6, 3, 2),
+        "locks up every CPU",
+        "the same before its fix reached these series",
+        "parca-dev/parca-agent#2070",
+    ),
+    DeniedKernel(
+        Hazard.DISABLE_EVENT_IN_TIMER,
+        KernelVersion(6, 16, 0),
+        KernelVersion(6, 18, 0),
+        "hangs the host",
+        "a cpu-clock event that is disabled from its own timer (PERF_EVENT_IOC_REFRESH) waits for itself",
+        "async-profiler/async-profiler#1578, #1599",
+    ),
+)
+
+
+def denials(hazards: frozenset[Hazard], release: str) -> tuple[DeniedKernel, ...]:
+    """The entries that bar a program with these hazards from this kernel."""
+    running = _ordered(kernel_version(release))
+    return tuple(
+        entry for entry in DENIED_KERNELS if entry.hazard in hazards and _ordered(entry.first) <= running < _ordered(entry.fixed_in)
+    )
+
+
+def refuse_denied(spec: ProgramSpec, release: str) -> None:
+    """Raises KernelError when the program must not run on this kernel."""
+    for entry in denials(spec.hazards, release):
+        fixed = ".".join(str(part) for part in _ordered(entry.fixed_in))
+        raise KernelError(f"{spec.source} {entry.effect} on Linux {release}: {entry.cause} ({entry.source}); use Linux {fixed} or later")
+
+
+def _ordered(version: KernelVersion) -> tuple[int, int, int]:
+    return version.version, version.patch_level, version.sub_level

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Has a child process compile and load a BPF program, and receives the descriptors of what it loaded."""
+
+import array
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from agent.errors import KernelError
+from agent.kernel.source import expand_includes
+from agent.kernel.spec import LoadedProgram, ProgramSpec
+
+TIMEOUT_S = 120
+"""A compile takes half a second; under emulation a minute."""
+MOST_DESCRIPTORS = 200
+ANSWER_LIMIT_BYTES = 1 << 20
+LOG_TAIL_LINES = 12
+LOG_TAIL_BYTES = 64 << 10
+
+
+def load(spec: ProgramSpec, header_directory: Path) -> LoadedProgram:
+    """Compile, load and take over the program; the header tree is kept in `header_directory`.
+
+    Raises KernelError with what the compiler or the verifier said last. Nothing of theirs reaches our standard error.
+    """
+    request = {
+        "source": spec.source,
+        "text": expand_includes(spec.source),
+        "functions": {name: kind.value for name, kind in spec.functions.items()},
+        "maps": list(spec.maps),
+        "header_directory": str(header_directory),
+    }
+    log_file = os.memfd_create("emberwatch-loader-log")
+    try:
+        answer, descriptors = _converse(request, log_file)
+        return _loaded(answer, descriptors, _log_tail(log_file))
+    finally:
+        os.close(log_file)
+
+
+def _converse(request: dict[str, Any], log_file: int) -> tuple[dict[str, Any], list[int]]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    command = [sys.executable, "-m", "agent.kernel.loader_child", str(theirs.fileno())]
+    with ours:
+        with theirs:
+            child = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file)
+        try:
+            ours.settimeout(TIMEOUT_S)
+            ours.sendall(json.dumps(request).encode())
+            ours.shutdown(socket.SHUT_WR)
+            return _receive(ours)
+        except TimeoutError as error:
+            raise KernelError(f"loading {request['source']} took more than {TIMEOUT_S} s") from error
+        except OSError as error:
+            raise KernelError(f"the loader of {request['source']} went away: {error.strerror}") from error
+        finally:
+            child.kill()  # Does nothing to a child that has sent everything and is leaving.
+            child.wait()
+
+
+def _receive(peer: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The answer and its descriptors; an empty answer when the child died."""
+    item_bytes = array.array("i").itemsize
+    head, ancillary, _flags, _address = peer.recvmsg(4, socket.CMSG_SPACE(MOST_DESCRIPTORS * item_bytes), socket.MSG_CMSG_CLOEXEC)
+    descriptors = array.array("i")
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            descriptors.frombytes(data[: len(data) // item_bytes * item_bytes])
+    size = int.from_bytes(head, "little")
+    text = b""
+    while len(text) < min(size, ANSWER_LIMIT_BYTES):
+        part = peer.recv(size - len(text))
+        if not part:
+            break
+        text += part
+    return (json.loads(text) if text else {}), descriptors.tolist()
+
+
+def _loaded(answer: dict[str, Any], descriptors: list[int], log_tail: str) -> LoadedProgram:
+    names = [*answer.get("programs", ()), *answer.get("maps", ())]
+    if "error" in answer or not answer or len(names) != len(descriptors):
+        for descriptor in descriptors:
+            os.close(descriptor)
+        said = f"; the loader said last:\n{log_tail}" if log_tail else ""
+        raise KernelError(f"{answer.get('error', 'the loader ended without an answer')}{said}")
+    programs = len(answer["programs"])
+    return LoadedProgram(
+        programs=dict(zip(names[:programs], descriptors[:programs], strict=True)),
+        maps=dict(zip(names[programs:], descriptors[programs:], strict=True)),
+        loader_peak_bytes=int(answer["peak_bytes"]),
+    )
+
+
+def _log_tail(log_file: int) -> str:
+    size = os.fstat(log_file).st_size
+    text = os.pread(log_file, LOG_TAIL_BYTES, max(0, size - LOG_TAIL_BYTES)).decode("utf-8", "replace")
+    return "\n".join(text.strip().splitlines()[-LOG_TAIL_LINES:])

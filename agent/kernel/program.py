@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The door of this package for profilers: a loaded program, its maps and what it is attached to. They import nothing else of it."""
+
+import os
+from pathlib import Path
+
+from agent.kernel import bpf
+from agent.kernel.bpf import delete, drain, lookup, read_all, update
+from agent.kernel.buffers import BUFFERS, BufferedMap, MapShape, flip
+from agent.kernel.denylist import refuse_denied
+from agent.kernel.loader import load
+from agent.kernel.perf_event import possible_cpu_count
+from agent.kernel.ring import RingReader
+from agent.kernel.spec import LoadedProgram, ProgramSpec, ProgramType
+from agent.kernel.system import require_supported_machine
+from agent.kernel.timers import CpuTimers
+
+__all__ = [
+    "BUFFERS",
+    "BufferedMap",
+    "CpuTimers",
+    "MapShape",
+    "Program",
+    "ProgramSpec",
+    "ProgramType",
+    "RingReader",
+    "delete",
+    "drain",
+    "flip",
+    "lookup",
+    "possible_cpu_count",
+    "read_all",
+    "update",
+]
+
+
+class Program:
+    """A loaded BPF program with what it is attached to by raw tracepoints."""
+
+    def __init__(self, loaded: LoadedProgram) -> None:
+        self._loaded = loaded
+        self._attached: list[int] = []
+
+    @classmethod
+    def load(cls, spec: ProgramSpec, header_directory: Path) -> "Program":
+        """Raises KernelError with what is wrong and what to do."""
+        require_supported_machine()
+        refuse_denied(spec, os.uname().release)
+        return cls(load(spec, header_directory))
+
+    @property
+    def loader_peak_bytes(self) -> int:
+        return self._loaded.loader_peak_bytes
+
+    def map(self, name: str) -> int:
+        """Descriptor of a map."""
+        return self._loaded.maps[name]
+
+    def function(self, name: str) -> int:
+        """Descriptor of a program."""
+        return self._loaded.programs[name]
+
+    def attach_raw_tracepoint(self, tracepoint: str, function: str) -> None:
+        self._attached.append(bpf.attach_raw_tracepoint(tracepoint, self.function(function)))
+
+    def measure_run_time(self) -> None:
+        """Have the kernel measure its programs from now on; KernelError when it cannot."""
+        self._attached.append(bpf.enable_run_time_statistics())
+
+    def run_time_ns(self) -> int:
+        """Time spent in all functions since they were loaded, as far as it was measured."""
+        return sum(bpf.program_info(descriptor).run_time_ns for descriptor in self._loaded.programs.values())
+
+    def instructions(self, function: str) -> int:
+        """Size after the verifier."""
+        return bpf.program_info(self.function(function)).instructions
+
+    def map_bytes(self) -> int:
+        """Kernel memory of the maps the loader made."""
+        return sum(bpf.map_bytes(descriptor) for descriptor in self._loaded.maps.values())
+
+    def close(self) -> None:
+        bpf.close(*self._attached)
+        self._attached.clear()
+        self._loaded.close()

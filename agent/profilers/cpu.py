@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On-CPU profiles: a timer on every CPU, its ticks counted by process and stack in BPF maps, drained once per window."""
+
+import contextlib
+import logging
+import os
+import secrets
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from agent.errors import KernelError
+from agent.kernel import program as kernel
+from agent.kernel.program import BufferedMap, MapShape, Program, ProgramSpec, ProgramType
+from agent.profilers.idle_time import read_idle_ns
+from agent.profilers.process_tree import ProcessTree
+from agent.profilers.stack_rows import STACK_FRAMES, STACK_VALUE, stacks_from_rows
+from agent.profilers.tick_account import TickAccounts
+from agent.profilers.ticks import TICK_COUNTS
+from agent.records.drain import CPU_KEY, CpuDrain, Stacks
+from agent.records.process import ProcessKey
+
+log = logging.getLogger(__name__)
+
+SPEC = ProgramSpec(
+    source="cpu.bpf.c",
+    functions={"on_tick": ProgramType.PERF_EVENT, "on_fork": ProgramType.RAW_TRACEPOINT},
+    maps=("active", "settings", "counts", "stacks", "ticks", "seen", "new_processes", "tree", "tree_lost", "cgroups"),
+)
+RATES_HZ = (99, 49)
+"""First class: primes to the clocks that programs work by."""
+LOCK_STEP_RATES_HZ = (100, 250, 300, 1000)
+RING_BYTES = 16 * os.sysconf("SC_PAGE_SIZE")
+SEEN_ENTRIES = 16384
+PROCESS_KEY = struct.Struct("<QII")
+NEW_PROCESSES_LIMIT = 4096
+LEAST_ENTRIES, FIRST_ENTRIES = 2048, 16384
+MOST_COUNTS, MOST_STACKS = 1 << 18, 1 << 16
+COUNTS_CHUNK, STACKS_CHUNK = 4096, 512
+LIMIT_TREE, LIMIT_CGROUP = 1, 2
+_KEY_ZERO = (0).to_bytes(4, "little")
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSettings:
+    """What to sample, and how."""
+
+    rate_hz: int = 99
+    limit_pids: frozenset[int] = frozenset()
+    """Only these processes and what they fork; empty for all."""
+    cgroup: Path | None = None
+    """Only processes in this cgroup of the unified hierarchy, or below it; None for all."""
+    window_s: float = 10.0
+    """How long the maps must last."""
+    header_directory: Path = Path("/var/cache/emberwatch")
+    """Where the header tree is kept between starts."""
+    counts_entries: int | None = None
+    """None: by CPUs, rate and window."""
+    stacks_entries: int | None = None
+    """None: by CPUs, rate and window."""
+    max_frames: int = STACK_FRAMES
+    """The kernel's own limit is obeyed when it is lower."""
+
+
+class CpuProfiler:
+    """Samples from start() to close(). Not thread safe, but for `wake_fd`."""
+
+    def __init__(self, settings: CpuSettings, program: Program, now_ns: Callable[[], int]) -> None:
+        self._settings = settings
+        self._program = program
+        self._now_ns = now_ns
+        self._closing = contextlib.ExitStack()
+        self._closing.callback(program.close)
+        self._start_ns = 0
+        self._buffer = 0
+        self._signalled = 0
+        self._stacks_refused = 0
+        self._is_growing = settings.counts_entries is None and settings.stacks_entries is None
+        self._period_ns = 1_000_000_000 // settings.rate_hz
+        self._limit_frames = min(settings.max_frames, STACK_FRAMES, _kernel_stack_limit())
+
+    @classmethod
+    def start(cls, settings: CpuSettings, now_ns: Callable[[], int] = time.monotonic_ns) -> "CpuProfiler":
+        """Compile, load and attach. Raises KernelError with what is missing and the remedy."""
+        _check_rate(settings.rate_hz)
+        profiler = cls(settings, Program.load(SPEC, settings.header_directory), now_ns)
+        try:
+            profiler._attach()
+        except BaseException:
+            profiler.close()
+            raise
+        return profiler
+
+    @property
+    def wake_fd(self) -> int:
+        """Readable when new processes were seen."""
+        return self._ring.descriptor
+
+    @property
+    def loader_peak_bytes(self) -> int:
+        """Most memory the child that compiled ever held."""
+        return self._program.loader_peak_bytes
+
+    def new_processes(self) -> list[ProcessKey]:
+        """Processes seen for the first time since the last call, at most NEW_PROCESSES_LIMIT; the rest stays. Never waits.
+
+        One may be told of again after many thousand others.
+        """
+        records = self._ring.read(NEW_PROCESSES_LIMIT)
+        self._signalled += len(records)
+        if self._signalled > SEEN_ENTRIES * 3 // 4:
+            self._signalled = 0
+            for _ in kernel.drain(self._program.map("seen"), np.dtype("V16"), np.dtype("<u8"), COUNTS_CHUNK):
+                pass
+        keys = (PROCESS_KEY.unpack(record) for record in records)
+        return [ProcessKey(pid=pid, start_boot_ns=start_boot_ns, exec_id=exec_id) for start_boot_ns, pid, exec_id in keys]
+
+    def drain(self) -> CpuDrain:
+        """End the window and take out what it holds."""
+        idle = self._buffer
+        self._buffer = 1 - idle
+        end_ns = self._now_ns()
+        kernel.flip(self._program.map("active"), self._buffer, self._counts)
+        start_ns, self._start_ns = self._start_ns, end_ns
+        keys, counts = self._drain_counts(idle)
+        stacks = self._drain_stacks(idle)
+        per_cpu = self._take_ticks(idle)
+        ticks = self._accounts.close_window(per_cpu, int(counts.sum()), end_ns)
+        self._make_room(idle, len(keys), stacks, per_cpu)
+        if self._settings.limit_pids:
+            self._tree.forget_dead()
+        return CpuDrain(start_ns, end_ns, self._period_ns, keys, counts, stacks, ticks)
+
+    def bpf_run_time_ns(self) -> int:
+        """Time spent in the BPF programs since the start; 0 when the kernel does not measure it."""
+        return self._program.run_time_ns()
+
+    def map_bytes(self) -> int:
+        """Kernel memory of all maps."""
+        return self._program.map_bytes() + self._counts.size_bytes() + self._stacks.size_bytes()
+
+    def instructions(self) -> dict[str, int]:
+        """Size of each program after the verifier."""
+        return {name: self._program.instructions(name) for name in SPEC.functions}
+
+    def close(self) -> None:
+        """End sampling; the kernel frees programs and maps."""
+        self._closing.close()
+
+    def _attach(self) -> None:
+        """From the maps inward to the timers, so that the first tick finds everything in place."""
+        entries = _entries_needed(self._settings)
+        counts_shape = MapShape("counts", CPU_KEY, np.dtype("<u8"), MOST_COUNTS, COUNTS_CHUNK)
+        stacks_shape = MapShape("stacks", np.dtype("<u8"), STACK_VALUE, MOST_STACKS, STACKS_CHUNK)
+        self._counts = BufferedMap(self._program.map("counts"), counts_shape, self._settings.counts_entries or entries)
+        self._closing.callback(self._counts.close)
+        self._stacks = BufferedMap(self._program.map("stacks"), stacks_shape, self._settings.stacks_entries or entries)
+        self._closing.callback(self._stacks.close)
+        self._ring = kernel.RingReader(self._program.map("new_processes"), RING_BYTES)
+        self._closing.callback(self._ring.close)
+        self._limit()
+        try:
+            self._program.measure_run_time()
+        except KernelError as error:
+            log.warning("bpf time unknown reason=%s", error)  # Only the agent's own account is the poorer for it.
+        self._start_ns = self._now_ns()
+        timers = kernel.CpuTimers(self._program.function("on_tick"), self._period_ns, self._now_ns)
+        self._closing.callback(timers.close)
+        self._accounts = TickAccounts(timers, self._period_ns, self._start_ns, read_idle_ns)
+
+    def _limit(self) -> None:
+        """Fill the maps that limit the profile, then switch the limits on."""
+        limits = 0
+        self._tree = ProcessTree(self._program.map("tree"), Path("/proc"))
+        if self._settings.limit_pids:
+            limits |= LIMIT_TREE
+            self._program.attach_raw_tracepoint("sched_process_fork", "on_fork")
+            self._tree.follow(self._settings.limit_pids)
+        if self._settings.cgroup is not None:
+            limits |= LIMIT_CGROUP
+            _put_cgroup(self._program.map("cgroups"), self._settings.cgroup)
+        kernel.update(self._program.map("settings"), _KEY_ZERO, struct.pack("<QII", secrets.randbits(64), limits, 0))
+
+    def _drain_counts(self, buffer: int) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
+        pieces = list(self._counts.drain(buffer))
+        keys = [np.empty(0, CPU_KEY), *(piece[0] for piece in pieces)]
+        counts = [np.empty(0, np.uint64), *(piece[1] for piece in pieces)]
+        return np.concatenate(keys), np.concatenate(counts)
+
+    def _drain_stacks(self, buffer: int) -> Stacks:
+        return stacks_from_rows(self._stacks.drain(buffer), self._limit_frames)
+
+    def _take_ticks(self, buffer: int) -> npt.NDArray[np.void]:
+        """Counters of each possible CPU; they start again from zero."""
+        cpus = kernel.possible_cpu_count()
+        key, size = buffer.to_bytes(4, "little"), TICK_COUNTS.itemsize * cpus
+        counts = np.frombuffer(kernel.lookup(self._program.map("ticks"), key, size), TICK_COUNTS)
+        kernel.update(self._program.map("ticks"), key, bytes(size))
+        return counts
+
+    def _make_room(self, buffer: int, used_counts: int, stacks: Stacks, per_cpu: npt.NDArray[np.void]) -> None:
+        if not self._is_growing:
+            return
+        refused_counts, refused_stacks = int(per_cpu["map_full"].sum()), int(per_cpu["stack_map_full"].sum())
+        for name, buffered, used, refused in (
+            ("counts", self._counts, used_counts, refused_counts),
+            ("stacks", self._stacks, len(stacks.hashes), refused_stacks),
+        ):
+            if buffered.settle(buffer, used, refused):
+                log.info("map grown name=%s entries=%d used=%d refused=%d", name, buffered.entries(buffer), used, refused)
+
+
+def _check_rate(rate_hz: int) -> None:
+    if not 1 <= rate_hz <= 10_000:
+        raise KernelError(f"a rate of {rate_hz} Hz is not possible: 1 to 10,000, best {RATES_HZ[0]} or {RATES_HZ[1]}")
+    if any(clock_hz % rate_hz == 0 or rate_hz % clock_hz == 0 for clock_hz in LOCK_STEP_RATES_HZ):
+        log.warning(
+            "rate in lock step rate_hz=%d: work done by a timer of that rate is seen always or never; take %d", rate_hz, RATES_HZ[0]
+        )
+
+
+def _entries_needed(settings: CpuSettings) -> int:
+    """As many as there are ticks in a window, within bounds: on most hosts every sample could be another stack."""
+    ticks = int(kernel.possible_cpu_count() * settings.rate_hz * settings.window_s)
+    return min(max(ticks, LEAST_ENTRIES), FIRST_ENTRIES)
+
+
+def _put_cgroup(cgroups: int, path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise KernelError(f"cannot open the cgroup {path}: {error.strerror}") from error
+    try:
+        kernel.update(cgroups, _KEY_ZERO, descriptor.to_bytes(4, "little"))
+    except OSError as error:
+        raise KernelError(f"{path} is no cgroup of the unified hierarchy (cgroup v2): {error.strerror}") from error
+    finally:
+        os.close(descriptor)
+
+
+def _kernel_stack_limit(path: Path = Path("/proc/sys/kernel/perf_event_max_stack")) -> int:
+    """Frames after which the kernel ends a walk."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return STACK_FRAMES

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns the rows of the BPF map of stacks into columns: 1 KiB each on the way in, as long as the stack is on the way out."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agent.records.drain import Stacks
+
+STACK_FRAMES = 127
+STACK_VALUE = np.dtype([("length", "<u8"), ("addresses", "<u8", (STACK_FRAMES,))])
+"""struct stack in bpf/shared/stack.h."""
+
+
+def stacks_from_rows(pieces: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]], limit_frames: int) -> Stacks:
+    """`pieces` are (hashes, values of STACK_VALUE); a stack of `limit_frames` is one whose walk was cut."""
+    hashes, lengths, addresses = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
+    places = np.arange(STACK_FRAMES)
+    for keys, values in pieces:
+        length = np.minimum(values["length"], STACK_FRAMES).astype(np.int64)
+        hashes.append(keys.astype(np.uint64))
+        lengths.append(length)
+        addresses.append(values["addresses"][places < length[:, None]])
+    return _sorted_by_hash(np.concatenate(hashes), np.concatenate(lengths), np.concatenate(addresses), limit_frames)
+
+
+def _sorted_by_hash(
+    hashes: npt.NDArray[np.uint64], lengths: npt.NDArray[np.int64], addresses: npt.NDArray[np.uint64], limit_frames: int
+) -> Stacks:
+    order = np.argsort(hashes)
+    starts = np.cumsum(lengths) - lengths
+    sorted_lengths = lengths[order]
+    bounds = np.concatenate(([0], np.cumsum(sorted_lengths)))
+    shift = np.repeat(starts[order] - bounds[:-1], sorted_lengths)
+    return Stacks(
+        hashes=hashes[order],
+        bounds=bounds,
+        addresses=addresses[shift + np.arange(len(addresses))],
+        is_truncated=sorted_lengths >= limit_frames,
+    )

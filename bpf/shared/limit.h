@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Which processes are wanted: all, those of some process trees, those of a cgroup. Enforced here, so that what is not wanted
+ * costs a look-up and leaves no trace but a count. */
+#ifndef EMBERWATCH_LIMIT_H
+#define EMBERWATCH_LIMIT_H
+
+enum {
+	LIMIT_TREE = 1,
+	LIMIT_CGROUP = 2,
+	TREE_ENTRIES = 16384,
+};
+
+struct settings {
+	u64 stack_seed; /* start of every stack hash: nobody can make a stack that is taken for another */
+	u32 limits;	/* LIMIT_*, or 0 for all processes */
+	u32 padding;
+};
+
+/* Key: 0. Written once before the first event. */
+BPF_ARRAY(settings, struct settings, 1);
+
+/* Key: pid. Value: start_boot_ns of the process, 0 until its first event for those the collector put here. Bound: TREE_ENTRIES; when full, a child is not followed and counted.
+ * The collector removes the dead. */
+BPF_HASH(tree, u32, u64, TREE_ENTRIES);
+
+/* Key: 0. Value: children that found no room in `tree`. */
+BPF_ARRAY(tree_lost, u64, 1);
+
+/* Key: 0. A cgroup of the unified hierarchy; those below it are in it. */
+BPF_CGROUP_ARRAY(cgroups, 1);
+
+static __always_inline bool is_in_tree(struct process_key *process)
+{
+	u64 *start_boot_ns = tree.lookup(&process->pid);
+
+	if (!start_boot_ns)
+		return false;
+	if (!*start_boot_ns)
+		*start_boot_ns = process->start_boot_ns;
+	return *start_boot_ns == process->start_boot_ns;
+}
+
+static __always_inline bool is_wanted(struct process_key *process, u32 limits)
+{
+	if (limits & LIMIT_TREE && !is_in_tree(process))
+		return false;
+	if (limits & LIMIT_CGROUP && cgroups.check_current_task(0) != 1)
+		return false;
+	return true;
+}
+
+/* Hook: raw tracepoint sched_process_fork(parent, child); attached only when trees are followed. */
+int on_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *child = (struct task_struct *)ctx->args[1];
+	struct current_task parent = {};
+	u32 child_pid = 0;
+	u64 child_start_boot_ns;
+	int zero = 0;
+	u64 *lost;
+
+	read_current_task(&parent, bpf_get_current_pid_tgid() >> 32);
+	bpf_probe_read_kernel(&child_pid, sizeof(child_pid), &child->tgid);
+	if (child_pid == parent.process.pid || !is_in_tree(&parent.process))
+		return 0;
+	child_start_boot_ns = start_of(child);
+	if (!tree.update(&child_pid, &child_start_boot_ns))
+		return 0;
+	lost = tree_lost.lookup(&zero);
+	if (lost)
+		__sync_fetch_and_add(lost, 1);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Stacks by hash of their addresses, in a hash map of our own: BPF_STACK_TRACE throws away a stack whose slot is taken. */
+#ifndef EMBERWATCH_STACK_H
+#define EMBERWATCH_STACK_H
+
+enum {
+	STACK_FRAMES = 127, /* PERF_MAX_STACK_DEPTH: the kernel walks no further */
+	STACK_MAP_FULL = -1000,
+	ERROR_EXISTS = -17,
+};
+
+struct stack {
+	u64 length; /* frames; the rest of `addresses` is zero */
+	u64 addresses[STACK_FRAMES];
+};
+
+/* Key: 0. The stack being walked; handlers of one CPU do not nest. */
+BPF_PERCPU_ARRAY(walked, struct stack, 1);
+
+/* A word at a time; odd multiplier of 2^64 / golden ratio, its high bits folded back so that every bit of an address counts. */
+static __always_inline u64 hash_of(struct stack *stack, u64 seed)
+{
+	u64 hash = seed ^ stack->length;
+
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < STACK_FRAMES; i++) {
+		if (i >= stack->length)
+			break;
+		hash = (hash ^ stack->addresses[i]) * 0x9E3779B97F4A7C15ULL;
+		hash ^= hash >> 29;
+	}
+	return hash ? hash : 1;
+}
+
+/* Walk a stack and keep it in `stacks` (a map of hash to struct stack). Returns its hash; 0 when it has no frames or is lost,
+ * and then *error tells which: what bpf_get_stack answered, or STACK_MAP_FULL. */
+static __always_inline u64 store_stack(void *ctx, u64 flags, void *stacks, u64 seed, s16 *error)
+{
+	int zero = 0;
+	struct stack *stack = walked.lookup(&zero);
+	long bytes;
+	u64 hash;
+	int refusal;
+
+	if (!stack)
+		return 0;
+	bytes = bpf_get_stack(ctx, stack->addresses, sizeof(stack->addresses), flags);
+	if (bytes <= 0) {
+		*error = bytes;
+		return 0;
+	}
+	stack->length = (u64)bytes / sizeof(u64);
+	hash = hash_of(stack, seed);
+	if (bpf_map_lookup_elem(stacks, &hash))
+		return hash;
+	refusal = bpf_map_update_elem(stacks, &hash, stack, BPF_NOEXIST);
+	if (!refusal || refusal == ERROR_EXISTS)
+		return hash;
+	*error = STACK_MAP_FULL;
+	return 0;
+}
+
+#endif
