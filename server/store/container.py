@@ -10,11 +10,12 @@ Coding is "plain", "delta" (differences, for ascending columns) or "times" (no b
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import zstandard
 
 I64 = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.unsignedinteger]
@@ -91,6 +92,11 @@ class Container:
         return np.ascontiguousarray(planes.reshape(width, elements).T).view(f"<u{width}").reshape(elements)
 
 
-def concatenate(parts: Sequence[Mapping[str, npt.NDArray[np.generic]]], name: str) -> npt.NDArray[np.uint64]:
-    """One column of several parts, one after another."""
-    return np.concatenate([part[name].astype(np.uint64, copy=False) for part in parts]) if parts else np.zeros(0, np.uint64)
+def compress(data: bytes, level: int = 3) -> bytes:
+    """A zstd frame, as all blobs are stored."""
+    return zstandard.ZstdCompressor(level=level).compress(data)
+
+
+def decompress(blob: bytes) -> bytes:
+    """What `compress` was given. For our own blobs only: their header tells the size, and is believed."""
+    return zstandard.ZstdDecompressor().decompress(blob)

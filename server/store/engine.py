@@ -40,7 +40,7 @@ def open_engine(url: str) -> sa.Engine:
         if parsed.get_backend_name() != "sqlite":
             return sa.create_engine(parsed, pool_size=8, max_overflow=MOST_CONNECTIONS - 8, pool_timeout=BUSY_TIMEOUT_S)
     except (sa.exc.ArgumentError, ImportError) as error:
-        raise ConfigError(f"the store's address {url.split('@')[-1]!r} cannot be used: {error}") from error
+        raise ConfigError(f"the store's address {url.rsplit('@', maxsplit=1)[-1]!r} cannot be used: {error}") from error
     arguments = {"check_same_thread": False, "timeout": BUSY_TIMEOUT_S}
     engine = sa.create_engine(
         parsed, poolclass=QueuePool, pool_size=8, max_overflow=MOST_CONNECTIONS - 8, pool_timeout=BUSY_TIMEOUT_S, connect_args=arguments
@@ -61,9 +61,9 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A transaction that writes: durable when the block was left without an exception, undone otherwise."""
     with _translated(), engine.connect() as connection:
-        connection = connection.execution_options(emberwatch_writes=True)
-        with connection.begin():
-            yield connection
+        writer = connection.execution_options(emberwatch_writes=True)
+        with writer.begin():
+            yield writer
 
 
 class DirectoryLock:

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Removes what is over the limits of age and bytes, oldest first, some rows a step.
+
+First go batches that are in blocks, then whatever is past its age, then the oldest blocks while there are too many bytes.
+"""
+
+import sqlalchemy as sa
+
+from server.store import tables
+from server.store.protocol import Retired, RetireLimits
+from server.store.select import MINUTE_NS, level0_floor
+from server.store.unit import Unit
+
+MOST_ROWS = 500
+_SECOND_NS = 10**9
+
+
+def step(unit: Unit, limits: RetireLimits, now_unix_ns: int) -> Retired:
+    """See Store.retire."""
+    connection = unit.connection
+    gone = [_drop_level0(connection, now_unix_ns - limits.keep_level0_s * _SECOND_NS)] if limits.keep_level0_s else []
+    if limits.keep_s:
+        gone += _drop_old(connection, now_unix_ns - limits.keep_s * _SECOND_NS)
+    if limits.keep_bytes:
+        gone.append(_drop_over_bytes(connection, limits.keep_bytes))
+    if limits.keep_push_keys_s:
+        _delete(connection, tables.push_keys, tables.push_keys.c.received_unix_ns < now_unix_ns - limits.keep_push_keys_s * _SECOND_NS)
+    return Retired(
+        batches=sum(one.batches for one in gone),
+        blocks=sum(one.blocks for one in gone),
+        size_bytes=sum(one.size_bytes for one in gone),
+        is_done=all(one.is_done for one in gone),
+    )
+
+
+def _drop_level0(connection: sa.Connection, before_unix_ns: int) -> Retired:
+    """Batches of whole minutes that are in blocks: from here on the edges of ranges are taken from blocks there."""
+    table, facts = tables.batches.c, tables.store_facts
+    floor = max(before_unix_ns // MINUTE_NS * MINUTE_NS, level0_floor(connection))
+    where = sa.and_(table.is_compacted.is_(True), table.start_unix_ns < floor)
+    if connection.execute(sa.select(table.id).where(where).limit(1)).first() is None:
+        return Retired()
+    connection.execute(facts.delete().where(facts.c.name == "level0_floor"))
+    connection.execute(facts.insert().values(name="level0_floor", value=floor.to_bytes(8, "little")))
+    return _drop_oldest(connection, tables.batches, where)
+
+
+def _drop_old(connection: sa.Connection, before_unix_ns: int) -> list[Retired]:
+    """Whole minutes past their age."""
+    before = before_unix_ns // MINUTE_NS * MINUTE_NS
+    for table in (tables.accounts, tables.losses):
+        _delete(connection, table, table.c.start_unix_ns < before)
+    return [_drop_oldest(connection, table, table.c.start_unix_ns < before) for table in (tables.batches, tables.blocks)]
+
+
+def _drop_over_bytes(connection: sa.Connection, keep_bytes: int) -> Retired:
+    """The oldest minutes, until the rest fits."""
+    sizes = [connection.execute(sa.select(sa.func.sum(table.c.size_bytes))).scalar() or 0 for table in (tables.batches, tables.blocks)]
+    over = int(sum(sizes)) - keep_bytes
+    if over <= 0:
+        return Retired()
+    table = tables.blocks.c
+    oldest = connection.execute(sa.select(table.start_unix_ns, table.size_bytes).order_by(table.start_unix_ns).limit(MOST_ROWS)).all()
+    until, freed = 0, 0
+    for start, size in oldest:
+        if freed >= over and start >= until:
+            break
+        until, freed = start + MINUTE_NS, freed + size
+    dropped = [_drop_oldest(connection, one, one.c.start_unix_ns < until) for one in (tables.blocks, tables.batches)]
+    freed = sum(one.size_bytes for one in dropped)
+    blocks, batches = dropped[0].blocks, dropped[1].batches
+    return Retired(batches, blocks, freed, is_done=freed >= over or not (blocks or batches))
+
+
+def _drop_oldest(connection: sa.Connection, table: sa.Table, where: sa.ColumnElement[bool]) -> Retired:
+    """At most MOST_ROWS of a table of data."""
+    query = sa.select(table.c.id, table.c.size_bytes).where(where).order_by(table.c.start_unix_ns, table.c.id).limit(MOST_ROWS)
+    rows = connection.execute(query).all()
+    connection.execute(table.delete().where(table.c.id.in_([row.id for row in rows])))
+    counts = {"batches": 0, "blocks": 0} | {table.name: len(rows)}
+    return Retired(counts["batches"], counts["blocks"], sum(row.size_bytes for row in rows), is_done=len(rows) < MOST_ROWS)
+
+
+def _delete(connection: sa.Connection, table: sa.Table, where: sa.ColumnElement[bool]) -> None:
+    """Some rows of a table without bytes worth counting; the rest in the next steps."""
+    key = list(table.primary_key.columns)
+    some = sa.select(*key).where(where).limit(4 * MOST_ROWS)
+    connection.execute(table.delete().where(sa.tuple_(*key).in_(some)))

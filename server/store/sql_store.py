@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store on an SQL database: opens it, holds its caches, and hands each call to the module that answers it."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import sqlalchemy as sa
+
+from server.errors import BadRequest
+from server.store import accounts, catalog, compact, retire, select, tables
+from server.store.append import Appender
+from server.store.dictionaries import Dictionaries
+from server.store.engine import open_engine, reading
+from server.store.hosts import Agents, Binaries
+from server.store.protocol import (
+    AccountSlot,
+    AgentInfo,
+    BinaryInfo,
+    Compacted,
+    KindInfo,
+    Piece,
+    Retired,
+    RetireLimits,
+    Selection,
+    SeriesInfo,
+    ServiceDictionary,
+    ServiceInfo,
+    Timeline,
+)
+from server.store.push import Appended, DecodedPush
+from server.store.registry import Registry
+from server.store.unit import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLimits:
+    """What one store takes."""
+
+    most_active_series: int = 100_000
+
+
+class SqlStore:
+    """A Store (server.store.protocol) on SQLite or PostgreSQL; the schema must be there (server.store.migrate)."""
+
+    def __init__(self, url: str, limits: StoreLimits | None = None) -> None:
+        self._engine = open_engine(url)
+        self._units = UnitOfWork(self._engine)
+        self._upkeep = Lock()
+        self._dictionaries = Dictionaries()
+        self._dictionary_id = self._read_dictionary_id()
+        with reading(self._engine) as connection:
+            self._registry = Registry(connection, (limits or StoreLimits()).most_active_series)
+            self._agents, self._binaries = Agents(connection), Binaries(connection)
+        self._appender = Appender(self._dictionary_id, self._registry, self._agents, self._binaries, self._dictionaries)
+
+    @property
+    def dictionary_id(self) -> bytes:
+        """See Store."""
+        return self._dictionary_id
+
+    @property
+    def overflowed_windows(self) -> int:
+        """Series of pushes that went to the overflow since the start."""
+        return self._registry.overflowed_windows
+
+    def append(self, push: DecodedPush) -> Appended:
+        """See Store."""
+        with self._units.begin() as unit:
+            return self._appender.append(unit, push)
+
+    def select(self, selection: Selection) -> Iterator[Piece]:
+        """See Store."""
+        with reading(self._engine) as connection:
+            scope = select.scope_of(self._registry, selection)
+            if scope is not None:
+                yield from select.pieces(connection, self._registry, scope)
+
+    def kinds(self) -> list[KindInfo]:
+        """See Store."""
+        return sorted((row.info for row in list(self._registry.kinds.values())), key=lambda info: info.name)
+
+    def series(self, kind: str, from_unix_ns: int, until_unix_ns: int) -> list[SeriesInfo]:
+        """See Store."""
+        return catalog.series(self._registry, kind, from_unix_ns, until_unix_ns)
+
+    def timeline(self, selection: Selection, step_ns: int) -> Timeline:
+        """See Store."""
+        if step_ns <= 0:
+            raise BadRequest(f"a step of {step_ns} ns is not above 0")
+        scope = select.scope_of(self._registry, selection)
+        if scope is None:
+            return select.empty_timeline(selection, step_ns)
+        with reading(self._engine) as connection:
+            return select.timeline(connection, self._registry, scope, step_ns)
+
+    def accounts(self, kind: str, from_unix_ns: int, until_unix_ns: int, step_ns: int | None = None) -> list[AccountSlot]:
+        """See Store."""
+        row = self._registry.kinds.get(kind)
+        if row is None or until_unix_ns <= from_unix_ns:
+            return []
+        span = accounts.Span(row.row_id, from_unix_ns, until_unix_ns, step_ns or until_unix_ns - from_unix_ns)
+        with reading(self._engine) as connection:
+            return accounts.slots(connection, span)
+
+    def catalog(self, from_unix_ns: int, until_unix_ns: int) -> list[ServiceInfo]:
+        """See Store."""
+        return catalog.services(self._registry, from_unix_ns, until_unix_ns)
+
+    def dictionary(self, service: str) -> ServiceDictionary:
+        """See Store."""
+        service_id = self._registry.services.get(service)
+        if service_id is None:
+            return Dictionaries.empty(service)
+        with reading(self._engine) as connection:
+            return self._dictionaries.get(connection, service_id, service).snapshot()
+
+    def binaries(self, row_ids: Sequence[int]) -> list[BinaryInfo]:
+        """See Store."""
+        return self._binaries.infos(row_ids)
+
+    def agents(self) -> list[AgentInfo]:
+        """See Store."""
+        return self._agents.all()
+
+    def compact(self, now_unix_ns: int) -> Compacted:
+        """See Store."""
+        with self._upkeep:
+            return compact.step(self._engine, self._units, self._registry, now_unix_ns)
+
+    def retire(self, limits: RetireLimits, now_unix_ns: int) -> Retired:
+        """See Store."""
+        with self._upkeep, self._units.begin() as unit:
+            return retire.step(unit, limits, now_unix_ns)
+
+    def close(self) -> None:
+        """See Store."""
+        self._engine.dispose()
+
+    def _read_dictionary_id(self) -> bytes:
+        """Made once per store, at its first start."""
+        facts = tables.store_facts
+        with self._units.begin() as unit:
+            found = unit.connection.execute(sa.select(facts.c.value).where(facts.c.name == "dictionary_id")).scalar()
+            if found is None:
+                found = os.urandom(16)
+                unit.connection.execute(facts.insert().values(name="dictionary_id", value=found))
+            return bytes(found)
