@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's main loop: sees new processes at once, and at the end of each slot turns a drain into a window on disk.
+
+One thread samples and builds, one sends, one uploads; the spool lies between the first two. The host comes first: nothing here waits
+for the server, and the last window is on disk before the agent ends.
+"""
+
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from agent import health
+from agent.clock import Clock, next_boundary_ns
+from agent.collect.encode import Numbering, parcels_from_batch
+from agent.collect.window import WindowBuilder
+from agent.config import Settings
+from agent.kernel.layout import LayoutKeeper, kallsyms_upload
+from agent.process.settings import ProcessSettings
+from agent.process.table import ProcessTable
+from agent.profilers.cpu import CpuProfiler, CpuSettings
+from agent.records.drain import CpuDrain
+from agent.records.kernel_layout import KernelLayout
+from agent.records.process import Process, ProcessKey
+from agent.records.window import WindowFacts, WindowTime
+from agent.runner.identity import agent_id, read_machine_id
+from agent.runner.lifeline import Lifeline
+from agent.runner.own_cost import OwnCost
+from agent.runner.uploader import Sources, Uploader
+from agent.ship.client import Client
+from agent.ship.sender import Sender
+from agent.ship.spool import Spool, SpoolLimits
+
+log = logging.getLogger(__name__)
+
+_FLUSH_S = 5.0
+_LATE_S = 0.001
+"""A drain a moment after the boundary: a window must start inside its slot."""
+_KERNEL_HALF = np.uint64(1 << 63)
+
+
+class Collector:
+    """One run of the agent."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._epoch_unix_ns = clock.unix_ns()
+        self._sequence = 1
+
+    def run(self, lifeline: Lifeline) -> None:
+        """Sample until the lifeline is over. Raises AgentError when it cannot begin."""
+        with ExitStack() as closing:
+            self._start(closing)
+            lifeline.watch(self._profiler.wake_fd)
+            lifeline.say_ready(rate_hz=self._settings.rate_hz)
+            log.info("sampling rate_hz=%d loader_peak_mib=%d", self._settings.rate_hz, self._profiler.loader_peak_bytes >> 20)
+            while not lifeline.is_over:
+                self._until_boundary(lifeline)
+                self._window()
+            self._finish()
+
+    def _start(self, closing: ExitStack) -> None:
+        settings, data = self._settings, Path(self._settings.data_dir)
+        identity = agent_id(data, read_machine_id())
+        client = Client(settings.server, insecure=settings.insecure)
+        closing.callback(client.close)
+        self._profiler = CpuProfiler.start(
+            CpuSettings(
+                rate_hz=settings.rate_hz,
+                limit_pids=settings.pids(),
+                cgroup=Path(settings.cgroup) if settings.cgroup else None,
+                window_s=settings.window_s,
+                header_directory=data / "headers",
+                stacks_entries=settings.stacks_entries or None,
+            )
+        )
+        closing.callback(self._profiler.close)
+        self._processes = ProcessTable(ProcessSettings())
+        closing.callback(self._processes.close)
+        self._layouts = LayoutKeeper()
+        self._layout = self._layouts.current()
+        self._builder = WindowBuilder()
+        limits = SpoolLimits(disk_bytes=settings.spool_bytes, age_s=settings.spool_h * 3600)
+        self._spool = Spool(data / "spool", lambda: self._clock.unix_ns() / 1e9, limits)
+        self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, kallsyms_upload, data))
+        self._sender = Sender(self._spool, client.push, identity, lambda answer: self._uploader.want(answer.wanted))
+        self._own_cost = OwnCost(self._profiler.bpf_run_time_ns, self._profiler.map_bytes)
+        self._uploader.start()
+        closing.callback(self._uploader.close, 1.0)
+        self._sender.start()
+        closing.callback(self._sender.close, 1.0)
+
+    def _until_boundary(self, lifeline: Lifeline) -> None:
+        """Meet new processes until the slot is over, or the run."""
+        end_unix_ns = next_boundary_ns(self._clock.unix_ns(), self._settings.window_s)
+        while not lifeline.is_over:
+            left_s = (end_unix_ns - self._clock.unix_ns()) / 1e9
+            if left_s <= 0:
+                return
+            if lifeline.wait(left_s + _LATE_S):
+                self._processes.see(self._profiler.new_processes())
+
+    def _window(self) -> None:
+        """From the maps of the kernel to a record in the spool."""
+        drain = self._profiler.drain()
+        offset = self._clock.offset()
+        self._layout = layout = self._layouts.current()
+        facts = WindowFacts(
+            host=health.host_facts(self._settings, layout, self._spool.state()),
+            overhead=self._own_cost.since_last(),
+            carried_losses=self._spool.take_losses(),
+        )
+        batch = self._builder.build(drain, self._find, layout, facts)
+        time = WindowTime(offset.unix_ns(drain.start_ns), offset.unix_ns(drain.end_ns))
+        parcels = parcels_from_batch(batch, time, Numbering(self._epoch_unix_ns, self._sequence))
+        self._sequence += len(parcels)
+        for parcel in parcels:
+            self._spool.append(parcel)
+        self._sender.wake()
+        self._layouts.miss(_kernel_misses(drain, layout))
+        self._processes.forget_dead()
+        ticks = drain.ticks
+        log.info(
+            "window kept samples=%d expected=%d lost=%d rows=%d",
+            drain.counts.sum(),
+            ticks.expected,
+            sum(ticks.lost.values()),
+            len(drain.keys),
+        )
+
+    def _find(self, key: ProcessKey) -> Process:
+        self._processes.update((key,))
+        return self._processes.get(key)
+
+    def _finish(self) -> None:
+        """Give the server what it can take now; the rest waits in the spool for the next start."""
+        if not self._sender.flush(_FLUSH_S):
+            log.warning("server did not take the last windows waiting=%d", self._spool.state().records)
+        self._uploader.flush(_FLUSH_S)
+
+
+def _kernel_misses(drain: CpuDrain, layout: KernelLayout) -> list[int]:
+    """Kernel addresses that lie in no range of the layout."""
+    addresses = np.unique(drain.stacks.addresses[drain.stacks.addresses >= _KERNEL_HALF])
+    if not addresses.size or layout.is_hidden or not layout.ranges:
+        return []
+    starts = np.array([found.start for found in layout.ranges], np.uint64)
+    ends = np.array([found.end for found in layout.ranges], np.uint64)
+    index = np.searchsorted(starts, addresses, side="right") - 1
+    is_missed = (index < 0) | (addresses >= ends[np.maximum(index, 0)])
+    missed: list[int] = addresses[is_missed].tolist()
+    return missed

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`emberwatch record`: the whole path for some seconds, with a private server, a private agent and a store that is thrown away.
+
+A command is started but held before exec until the agent says that it is attached, so that its first instruction is in the picture;
+its whole tree is recorded until it ends.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from server.cli.ask import Api
+from server.cli.children import Child
+from server.errors import ServerError
+
+Progress = Callable[[str, float], None]
+"""Told what runs and how much of it is done, 0 to 1."""
+_READY_S = 60.0
+_NAMES_S = 30.0
+_HOLD = "import os,sys; go=int(sys.argv[1]); os.read(go,1) or os._exit(0); os.close(go); os.execvp(sys.argv[2],sys.argv[2:])"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What to record. `duration_s` None means: until the command ends."""
+
+    kind: str
+    duration_s: float | None
+    pids: tuple[int, ...]
+    command: tuple[str, ...]
+    rate_hz: int
+
+
+def record(wanted: Recording, ask: Callable[[Api, str], str], progress: Progress) -> str:
+    """Record, and give the answer `ask` gets from the private server for a selector. Raises ServerError when a part fails."""
+    if os.geteuid() != 0:
+        raise ServerError("recording loads eBPF programs and needs root")
+    with tempfile.TemporaryDirectory(prefix="emberwatch-record-") as folder, _held(wanted.command) as held:
+        command = ["server.cli", "serve", "--data-dir", f"{folder}/server", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+        progress("starting", 0.0)
+        server = Child.start("emberwatch-server", command, _READY_S)
+        try:
+            _sample(wanted, held, Path(folder), str(server.facts["grpc"]), progress)
+            api = Api(f"http://{server.facts['http']}")
+            progress("naming", 0.0)
+            api.await_names(_NAMES_S)
+            return ask(api, wanted.kind + "{}")
+        finally:
+            server.stop(10)
+
+
+def _sample(wanted: Recording, held: "Held | None", folder: Path, grpc: str, progress: Progress) -> None:
+    pids = [*wanted.pids, *([held.process.pid] if held else [])]
+    arguments = ["--server", grpc, "--data-dir", str(folder / "agent"), "--rate-hz", str(wanted.rate_hz)]
+    arguments += ["--pid", ",".join(map(str, pids))] if pids else []
+    agent = Child.start("emberwatch-agent", ["agent.cli", "run", *arguments], _READY_S)
+    try:
+        if held:
+            held.release()
+        _wait(wanted.duration_s, held, agent, progress)
+    finally:
+        status = agent.stop(20)
+    if status:
+        raise ServerError(f"the agent ended with status {status}; what it wrote above says why")
+
+
+def _wait(duration_s: float | None, held: "Held | None", agent: Child, progress: Progress) -> None:
+    """Until the time is over, the command has ended, or Ctrl-C: what was seen so far is then printed."""
+    began_s = time.monotonic()
+    interrupted: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupted.append(number))
+    try:
+        while not interrupted:
+            past_s = time.monotonic() - began_s
+            if (duration_s is not None and past_s >= duration_s) or (held and held.process.poll() is not None):
+                return
+            if agent.process.poll() is not None:
+                return
+            progress("recording", past_s / duration_s if duration_s else 0.0)
+            time.sleep(0.05)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@dataclass(slots=True)
+class Held:
+    """A command that waits for a byte before it becomes itself."""
+
+    process: subprocess.Popen[bytes]
+    go: int
+
+    def release(self) -> None:
+        """Let it run."""
+        os.write(self.go, b"x")
+
+
+@contextmanager
+def _held(command: tuple[str, ...]) -> Iterator[Held | None]:
+    """The command, held; ended on the way out if it still runs. Its standard output goes to our standard error."""
+    if not command:
+        yield None
+        return
+    theirs, ours = os.pipe()
+    with os.fdopen(ours, "wb", buffering=0) as go:
+        process = subprocess.Popen([sys.executable, "-ISc", _HOLD, str(theirs), *command], pass_fds=[theirs], stdout=sys.stderr)
+        os.close(theirs)
+        try:
+            yield Held(process, go.fileno())
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

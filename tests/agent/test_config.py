@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings are checked before anything starts, and a complaint names setting, value and remedy."""
+
+import pytest
+
+from agent.config import Settings, as_mapping, checked
+from agent.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"server": "localhost"}, "server is 'localhost': must be HOST:PORT"),
+        ({"rate_hz": 0}, "rate_hz is 0: must be from 1 to 10000"),
+        ({"window_s": 61}, "window_s is 61"),
+        ({"pid": "12,x"}, "pid is '12,x'"),
+    ],
+)
+def test_bad_value_is_named(changed: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        checked(Settings(**changed))  # type: ignore[arg-type]
+
+
+def test_settings_survive_the_way_to_the_collector() -> None:
+    settings = Settings(rate_hz=49, pid="7,23")
+    assert Settings(**as_mapping(settings)) == settings  # type: ignore[arg-type]
+    assert settings.pids() == {7, 23}
