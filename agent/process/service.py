@@ -21,7 +21,7 @@ _VERSION_CHARS = 12
 _OURS, _OTEL_NAME, _OTEL_ATTRIBUTES = b"EMBERWATCH_SERVICE", b"OTEL_SERVICE_NAME", b"OTEL_RESOURCE_ATTRIBUTES"
 _DELETED = b" (deleted)"
 _INTERPRETER = re.compile(
-    rb"(?:python|pypy|ruby|perl|php|lua|luajit|node|nodejs|java|tclsh|wish|guile|erl|mono|gawk|mawk|qemu-[\w-]+)[-.\d]*(?:-?fpm|-?cgi|t)?"
+    rb"(?:python|pypy|ruby|perl|php|lua|luajit|node|nodejs|java|tclsh|wish|guile|erl|mono|gawk|mawk|qemu-[\w-]+)[-.\d]*(?:-?(?:fpm|cgi)[.\d]*|t)?"
     rb"|beam(?:\.smp)?|deno|bun|dotnet|julia|R|awk|busybox|(?:ba|da|z|k|mk|c|tc|fi|a)?sh"
 )
 
