@@ -69,7 +69,7 @@ def test_lines_that_are_none_are_counted() -> None:
         b" 10 7 a\n",
     )
     for line in bad:
-        found = parse_perf_map(NODE + line + b"\n10 7 z\n", LINES_MAX)
+        found = parse_perf_map(NODE + line + b"10 7 z\n", LINES_MAX)
         assert (found.malformed, list(found.perf_map.names)[:1]) == (1, [b"z"]), line
 
 
