@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adds up the rows of a selection by key, per service: the first step of every graph and table.
+
+Keys are dense numbers, so a merge is one addition per row into an array (server.store.sums); nothing is sorted, hashed or grouped.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from server.errors import LimitExceeded
+from server.store.protocol import Piece, Selection, ServiceDictionary, Store
+from server.store.push import ValueMerge
+from server.store.sums import add_by_group, raise_by_group
+
+U64 = npt.NDArray[np.uint64]
+F64 = npt.NDArray[np.float64]
+
+_ROOM = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class MergeBudget:
+    """How much one question may cost."""
+
+    rows: int = 20_000_000
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceWeights:
+    """Values by key of one service: arrays have an element for each key of the dictionary."""
+
+    dictionary: ServiceDictionary
+    columns: Mapping[str, F64]
+    """Sums, or the largest where the column merges by max. Exact to 2^53, beyond it rounded to the nearest."""
+    totals: Mapping[str, int]
+    """Sum over all keys (or the largest), exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWeights:
+    """Values by key, service by service. `start` and `end` are those of the windows that were there; both 0 when there were none."""
+
+    services: Mapping[str, ServiceWeights]
+    start_unix_ns: int
+    end_unix_ns: int
+    rows: int
+
+
+@dataclass(slots=True)
+class _Totals:
+    """Growing arrays of one service."""
+
+    columns: dict[str, U64]
+    maxima: frozenset[str]
+
+    def add(self, piece: Piece) -> None:
+        if not piece.keys.size:
+            return
+        needed = int(piece.keys.max()) + 1
+        for name, totals in self.columns.items():
+            if name in piece.columns:
+                room = _with_room(totals, needed)
+                self.columns[name] = room
+                (raise_by_group if name in self.maxima else add_by_group)(room, piece.keys, piece.columns[name])
+
+    def weights(self, dictionary: ServiceDictionary) -> ServiceWeights:
+        count = dictionary.key_stacks.size
+        fitted = {
+            name: np.concatenate([totals[:count], np.zeros(max(0, count - totals.size), np.uint64)])
+            for name, totals in self.columns.items()
+        }
+        totals = {name: int(values.max(initial=0)) if name in self.maxima else _exact_sum(values) for name, values in fitted.items()}
+        return ServiceWeights(dictionary, {name: values.astype(np.float64) for name, values in fitted.items()}, totals)
+
+
+@dataclass(slots=True)
+class _Meter:
+    """Counts what a merge costs."""
+
+    budget: MergeBudget
+    clock: Callable[[], float]
+    started_s: float = field(init=False)
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        self.started_s = self.clock()
+
+    def count(self, piece: Piece) -> None:
+        self.rows += piece.keys.size
+        if self.rows > self.budget.rows:
+            raise LimitExceeded(f"the question touches more than {self.budget.rows:,} rows: ask for a shorter range or fewer series")
+        if self.clock() - self.started_s > self.budget.seconds:
+            raise LimitExceeded(f"the question took more than {self.budget.seconds:g} s: ask for a shorter range or fewer series")
+
+
+def key_weights(
+    store: Store,
+    selection: Selection,
+    columns: Sequence[str],
+    budget: MergeBudget = MergeBudget(),
+    clock: Callable[[], float] = time.monotonic,
+) -> KeyWeights:
+    """Values of `columns` by key, for all rows of the selection. Raises LimitExceeded over the budget, naming it."""
+    maxima = _maxima(store, selection.kind)
+    meter, found = _Meter(budget, clock), dict[str, _Totals]()
+    start, end = 0, 0
+    for piece in store.select(
+        Selection(selection.kind, selection.from_unix_ns, selection.until_unix_ns, selection.series_ids, tuple(columns))
+    ):
+        meter.count(piece)
+        if piece.service not in found:
+            found[piece.service] = _Totals({name: np.zeros(_ROOM, np.uint64) for name in columns}, maxima)
+        found[piece.service].add(piece)
+        start, end = min(start or piece.start_unix_ns, piece.start_unix_ns), max(end, piece.end_unix_ns)
+    services = {service: totals.weights(store.dictionary(service)) for service, totals in sorted(found.items())}
+    return KeyWeights(services, start, end, meter.rows)
+
+
+def _maxima(store: Store, kind: str) -> frozenset[str]:
+    """Columns of the kind that merge by max."""
+    return frozenset(
+        column.name for info in store.kinds() if info.name == kind for column in info.columns if column.merge is ValueMerge.MAX
+    )
+
+
+def _with_room(totals: U64, needed: int) -> U64:
+    if totals.size >= needed:
+        return totals
+    return np.concatenate([totals, np.zeros(max(needed, 2 * totals.size) - totals.size, np.uint64)])
+
+
+def _exact_sum(values: U64) -> int:
+    """Of halves, so that it passes 2^64 unharmed."""
+    return int((values & np.uint64(0xFFFFFFFF)).sum()) + (int((values >> np.uint64(32)).sum()) << 32)
