@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agent.errors import KernelError
+from agent.kernel.refusal import KernelRefusal
 from agent.kernel.system import bpf
 
 STATS_RUN_TIME = 0
@@ -64,6 +65,8 @@ def create_hash(name: str, key_bytes: int, value_bytes: int, entries: int) -> in
     attributes = _attributes("<IIIIIII16s", MAP_TYPE_HASH, key_bytes, value_bytes, entries, 0, 0, 0, name.encode()[:15])
     try:
         return _with_memory(Command.MAP_CREATE, attributes)
+    except PermissionError as error:
+        raise KernelRefusal("bpf(2) is not permitted", "run as root or with CAP_BPF and CAP_PERFMON") from error
     except OSError as error:
         raise KernelError(f"cannot make the BPF map {name} of {entries} entries: {error.strerror}") from error
 

@@ -18,6 +18,7 @@ from agent.errors import KernelError
 from agent.kernel.btf import Btf, Kind
 from agent.kernel.c_types import TypeWriter
 from agent.kernel.helper_ids import HELPER_IDS
+from agent.kernel.refusal import KernelRefusal
 
 WRITER_VERSION = 1
 """Part of the cache key: raise it when the same BTF yields another tree."""
@@ -167,7 +168,7 @@ def _read_btf(path: Path) -> Btf:
     try:
         return Btf(path.read_bytes())
     except FileNotFoundError as error:
-        raise KernelError(f"this kernel has no BTF ({path} is missing): boot one built with CONFIG_DEBUG_INFO_BTF=y") from error
+        raise KernelRefusal(f"this kernel has no BTF ({path} is missing)", "boot one built with CONFIG_DEBUG_INFO_BTF=y") from error
     except OSError as error:
         raise KernelError(f"cannot read {path}: {error.strerror}") from error
 

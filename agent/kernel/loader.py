@@ -19,6 +19,8 @@ TIMEOUT_S = 120
 MOST_DESCRIPTORS = 200
 ANSWER_LIMIT_BYTES = 1 << 20
 LOG_TAIL_LINES = 12
+LOG_NOISE = ("WARNING: Linux version for eBPF", "WARNING: Due to this")
+"""BCC says so whenever it is told the version of the kernel."""
 LOG_TAIL_BYTES = 64 << 10
 
 
@@ -44,10 +46,10 @@ def load(spec: ProgramSpec, header_directory: Path) -> LoadedProgram:
 
 def _converse(request: dict[str, Any], log_file: int) -> tuple[dict[str, Any], list[int]]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    command = [sys.executable, "-m", "agent.kernel.loader_child", str(theirs.fileno())]
+    command = [sys.executable, "-P", "-m", "agent.kernel.loader_child", str(theirs.fileno())]
     with ours:
         with theirs:
-            child = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file)
+            child = _start(command, theirs.fileno(), log_file)
         try:
             ours.settimeout(TIMEOUT_S)
             ours.sendall(json.dumps(request).encode())
@@ -60,6 +62,13 @@ def _converse(request: dict[str, Any], log_file: int) -> tuple[dict[str, Any], l
         finally:
             child.kill()  # Does nothing to a child that has sent everything and is leaving.
             child.wait()
+
+
+def _start(command: list[str], peer: int, log_file: int) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(command, pass_fds=[peer], stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file)
+    except OSError as error:
+        raise KernelError(f"cannot start the loader {command[0]}: {error.strerror}") from error
 
 
 def _receive(peer: socket.socket) -> tuple[dict[str, Any], list[int]]:
@@ -98,4 +107,5 @@ def _loaded(answer: dict[str, Any], descriptors: list[int], log_tail: str) -> Lo
 def _log_tail(log_file: int) -> str:
     size = os.fstat(log_file).st_size
     text = os.pread(log_file, LOG_TAIL_BYTES, max(0, size - LOG_TAIL_BYTES)).decode("utf-8", "replace")
-    return "\n".join(text.strip().splitlines()[-LOG_TAIL_LINES:])
+    lines = [line for line in text.strip().splitlines() if not line.startswith(LOG_NOISE)]
+    return "\n".join(lines[-LOG_TAIL_LINES:])

@@ -12,6 +12,7 @@ import struct
 from pathlib import Path
 
 from agent.errors import KernelError
+from agent.kernel.refusal import KernelRefusal
 from agent.kernel.system import perf_event_open
 
 TYPE_SOFTWARE = 1
@@ -27,14 +28,9 @@ ENABLE = 0x2400
 
 def open_cpu_clock(cpu: int, period_ns: int, program: int) -> int | None:
     """Start ticking on a CPU; its descriptor, or None when the CPU is not online. The ticks end when it is closed."""
-    # type, size, config, sample_period, sample_type, read_format, flags
-    attributes = struct.pack("<IIQQQQQ", TYPE_SOFTWARE, ATTRIBUTE_BYTES, CONFIG_CPU_CLOCK, period_ns, 0, 0, IS_DISABLED)
-    try:
-        descriptor = perf_event_open(attributes.ljust(ATTRIBUTE_BYTES, b"\0"), cpu, FLAG_CLOSE_ON_EXEC)
-    except OSError as error:
-        if error.errno == errno.ENODEV:
-            return None
-        raise KernelError(_refusal(cpu, error)) from error
+    descriptor = _open(cpu, period_ns)
+    if descriptor is None:
+        return None
     try:
         fcntl.ioctl(descriptor, SET_BPF, program)
         fcntl.ioctl(descriptor, ENABLE, 0)
@@ -42,6 +38,26 @@ def open_cpu_clock(cpu: int, period_ns: int, program: int) -> int | None:
         os.close(descriptor)
         raise KernelError(f"put the BPF program behind the timer of CPU {cpu}: {error.strerror}") from error
     return descriptor
+
+
+def open_idle_event() -> int:
+    """An event that never ticks, to learn whether events may be opened; its descriptor."""
+    for cpu in sorted(online_cpus()):
+        descriptor = _open(cpu, 1_000_000_000)
+        if descriptor is not None:
+            return descriptor
+    raise KernelError("no CPU is online")
+
+
+def _open(cpu: int, period_ns: int) -> int | None:
+    # type, size, config, sample_period, sample_type, read_format, flags
+    attributes = struct.pack("<IIQQQQQ", TYPE_SOFTWARE, ATTRIBUTE_BYTES, CONFIG_CPU_CLOCK, period_ns, 0, 0, IS_DISABLED)
+    try:
+        return perf_event_open(attributes.ljust(ATTRIBUTE_BYTES, b"\0"), cpu, FLAG_CLOSE_ON_EXEC)
+    except OSError as error:
+        if error.errno == errno.ENODEV:
+            return None
+        raise _refusal(cpu, error) from error
 
 
 def online_cpus(path: Path = Path("/sys/devices/system/cpu/online")) -> frozenset[int]:
@@ -72,10 +88,10 @@ def parse_cpu_list(text: str) -> frozenset[int]:
     return frozenset(cpus)
 
 
-def _refusal(cpu: int, error: OSError) -> str:
+def _refusal(cpu: int, error: OSError) -> KernelError:
     if error.errno in (errno.EACCES, errno.EPERM):
         remedy = "run as root or with CAP_PERFMON, and allow it in the container's seccomp profile"
-        return f"perf_event_open for CPU {cpu} is not permitted: {remedy}"
+        return KernelRefusal(f"perf_event_open for CPU {cpu} is not permitted", remedy)
     if error.errno == errno.ENOSYS:
-        return "this kernel has no perf events (CONFIG_PERF_EVENTS)"
-    return f"perf_event_open for CPU {cpu}: {error.strerror}"
+        return KernelRefusal("this kernel has no perf events", "boot one built with CONFIG_PERF_EVENTS=y")
+    return KernelError(f"perf_event_open for CPU {cpu}: {error.strerror}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from agent.kernel import bpf
 from agent.kernel.bpf import delete, drain, lookup, read_all, update
 from agent.kernel.buffers import BUFFERS, BufferedMap, MapShape, flip
+from agent.kernel.attempts import require_rights
 from agent.kernel.denylist import refuse_denied
 from agent.kernel.loader import load
 from agent.kernel.perf_event import possible_cpu_count
@@ -46,6 +47,7 @@ class Program:
         """Raises KernelError with what is wrong and what to do."""
         require_supported_machine()
         refuse_denied(spec, os.uname().release)
+        require_rights()
         return cls(load(spec, header_directory))
 
     @property
