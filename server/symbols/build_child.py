@@ -94,6 +94,8 @@ def _elf_symbols(job: Job) -> tuple[TableFacts, Symbols]:
         found, worth = elf.symbol_tables()
         if not found and (extra := dynamic_symbols(elf)) is not None:
             found, worth = [extra], Quality.DYNAMIC
+        if not found and elf.has_broken_sections:
+            raise Refused(BuildStatus.MALFORMED, "section headers cannot be read, and there are no dynamic symbols")
         stubs = plt_symbols(elf)
         tables += found if stubs is None else [*found, stubs]
         quality, traits = max(quality, worth), traits | elf.traits(ids)

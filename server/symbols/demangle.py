@@ -49,12 +49,14 @@ def shown_names(raw_names: list[str], is_go: bool = False) -> list[Shown]:
         places = [i for i, (core, own) in enumerate(zip(cores, codes, strict=True)) if own == code and len(core) <= MAX_MANGLED_CHARS]
         for place, name in zip(places, multi_demangle.demangle_symbols([cores[i] for i in places], language=language), strict=True):
             names[place] = _mended(name) if code == CodeKind.CPP else name
-    stubs = [_PLT if raw.endswith(_PLT) else "" for raw in raw_names]
+    stubs = [_PLT if _is_stub(raw) else "" for raw in raw_names]
     return [Shown(bounded(name) + stub, code) for name, stub, code in zip(names, stubs, codes, strict=True)]
 
 
 def bounded(name: str) -> str:
     """The name cut to 4 KiB of UTF-8; a cut one ends in a hash of the whole, so that different names stay different."""
+    if len(name) * 4 <= MAX_SHOWN_BYTES:  # UTF-8 takes at most four bytes a character.
+        return name
     data = name.encode("utf-8", "surrogatepass")
     if len(data) <= MAX_SHOWN_BYTES:
         return name
@@ -62,8 +64,12 @@ def bounded(name: str) -> str:
     return data[: MAX_SHOWN_BYTES - len(mark.encode())].decode("utf-8", "ignore") + mark
 
 
+def _is_stub(raw: str) -> bool:
+    return raw.endswith(_PLT) and len(raw) > len(_PLT)
+
+
 def _without_decoration(raw: str, is_go: bool) -> str:
-    core = raw.removesuffix(_PLT) if len(raw) > len(_PLT) else raw
+    core = raw.removesuffix(_PLT) if _is_stub(raw) else raw
     if "@" in core:
         core = _VERSION.sub("", core)
     if "." in core and (not is_go or core.startswith("_Z")):

@@ -94,6 +94,7 @@ class ElfFile:
             raise Refused(BuildStatus.UNSUPPORTED, f"ELF type {kind}: neither a program nor a shared object")
         self.sections = self._read_sections()
         self.segments = self._read_segments()
+        self.has_broken_sections = bool(self._shoff) and not self.sections.size
         if not self.sections.size and not self.segments.size:
             raise Refused(BuildStatus.MALFORMED, "neither section nor program headers can be read")
         self.section_names = self._read_section_names(strings)
