@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a graph is worth, in words: grey when fine, amber and said in full when not. */
+
+import { countOf } from "./text.js";
+import { formatCount, formatLoss, formatShare } from "./units.js";
+
+/**
+ * @typedef {{
+ *   expected: number, stored: number, idle: number, filtered: number,
+ *   lost: Record<string, number>, lost_share: number,
+ *   stack_lost: Record<string, number>, stack_lost_share: number,
+ *   truncated_share: number, unnamed_share: number | null, unknown_share: number | null, whole_share: number | null,
+ *   hosts: number | string[], hosts_silent: string[],
+ * }} Quality
+ * @typedef {{key: string, label: string, value: string, isFine: boolean, words: string}} QualityItem
+ */
+
+/** Shares above which a number turns amber. */
+const LIMITS = Object.freeze({ lost: 0.001, stackLost: 0.005, truncated: 0.01, unnamed: 0.05, unknown: 0.02 });
+
+/** Words of the reasons in the proto's list, without their prefix. @type {Readonly<Record<string, string>>} */
+const REASON_WORDS = Object.freeze({
+  MAP_FULL: "the map of counts was full",
+  MAP_BUSY: "the map of counts refused an update",
+  TIMER_MISSED: "the timer did not fire (stolen time, interrupts off)",
+  CPU_OFFLINE: "a CPU went or came",
+  AGENT_DOWN: "the agent was not running",
+  AGENT_OVERRUN: "the agent kept inside its budget",
+  SPOOL_EVICTED: "the agent's queue on disk was full",
+  SPOOL_CORRUPT: "a record of the agent's queue was damaged",
+  REJECTED_LIMIT: "a window was over a limit of the server",
+  REJECTED_TIME: "a window's time was refused",
+  REJECTED_AUTH: "the sender was refused",
+  REJECTED_MALFORMED: "a window could not be read",
+  SERVER_SHED: "the server was overloaded",
+  UNEXPLAINED: "cause not known",
+  STACK_ENOMEM: "no memory for the stack",
+  STACK_EEXIST: "two stacks met in one slot",
+  STACK_EFAULT_USER: "the user stack could not be read",
+  STACK_MAP_FULL: "the map of stacks was full",
+  STACK_OTHER: "the kernel gave no stack",
+  TRUNCATED: "deeper than 127 frames, the outermost are missing",
+  EXITED: "the process was gone before it could be read",
+  EXEC_RACE: "the process changed its program",
+});
+
+/**
+ * @param {string} reason as the API names it, in any case, with or without LOSS_REASON_
+ * @returns {string}
+ */
+export function reasonWords(reason) {
+  const key = reason.toUpperCase().replace(/^LOSS_REASON_/, "");
+  return REASON_WORDS[key] ?? key.toLowerCase().replaceAll("_", " ");
+}
+
+/**
+ * Losses by reason, largest first, nothing that is zero.
+ * @param {Record<string, number>} lost
+ * @returns {Array<{reason: string, words: string, count: number}>}
+ */
+export function lossesByReason(lost) {
+  return Object.entries(lost)
+    .filter(([, count]) => count > 0)
+    .sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]))
+    .map(([reason, count]) => ({ reason, words: reasonWords(reason), count }));
+}
+
+/** @param {Record<string, number>} lost */
+export function mainReason(lost) {
+  return lossesByReason(lost)[0]?.words ?? "";
+}
+
+/**
+ * Hosts that reported and hosts that should have.
+ * @param {Quality} quality
+ */
+export function hostCounts({ hosts, hosts_silent }) {
+  const heard = typeof hosts === "number" ? hosts : hosts.length;
+  return { heard, silent: hosts_silent.length, expected: heard + hosts_silent.length };
+}
+
+/**
+ * The numbers of the strip, in the order they are shown.
+ * @param {Quality} quality
+ * @returns {QualityItem[]}
+ */
+export function qualityItems(quality) {
+  return [lostItem(quality), stacksItem(quality), truncatedItem(quality), unnamedItem(quality), hostsItem(quality)];
+}
+
+/**
+ * @param {Quality} quality
+ * @returns {QualityItem}
+ */
+function lostItem({ lost, lost_share, expected }) {
+  const isFine = lost_share <= LIMITS.lost;
+  const count = Object.values(lost).reduce((sum, each) => sum + each, 0);
+  const words = isFine
+    ? `${formatCount(count)} of ${formatCount(expected)} expected samples were lost`
+    : `${formatLoss(lost_share)} of the samples are missing: ${mainReason(lost)}`;
+  return { key: "lost", label: "lost", value: formatLoss(lost_share), isFine, words };
+}
+
+/**
+ * @param {Quality} quality
+ * @returns {QualityItem}
+ */
+function stacksItem({ stack_lost, stack_lost_share, whole_share }) {
+  const isFine = stack_lost_share <= LIMITS.stackLost;
+  const value = whole_share === null || whole_share === undefined ? formatLoss(stack_lost_share) : formatShare(whole_share);
+  const label = whole_share === null || whole_share === undefined ? "stacks lost" : "whole stacks";
+  const words = isFine
+    ? `${value} of the samples have their stack from leaf to root`
+    : `${formatLoss(stack_lost_share)} of the samples lost their stack: ${mainReason(stack_lost)}`;
+  return { key: "stacks", label, value, isFine, words };
+}
+
+/**
+ * @param {Quality} quality
+ * @returns {QualityItem}
+ */
+function truncatedItem({ truncated_share }) {
+  const isFine = truncated_share <= LIMITS.truncated;
+  const words = isFine
+    ? "stacks deeper than 127 frames, cut at their root"
+    : `${formatLoss(truncated_share)} of the samples are deeper than 127 frames and stand under [truncated]`;
+  return { key: "truncated", label: "truncated", value: formatLoss(truncated_share), isFine, words };
+}
+
+/**
+ * @param {Quality} quality
+ * @returns {QualityItem}
+ */
+function unnamedItem({ unnamed_share, unknown_share }) {
+  const unnamed = unnamed_share ?? 0;
+  const unknown = unknown_share ?? 0;
+  const isFine = unnamed <= LIMITS.unnamed && unknown <= LIMITS.unknown;
+  const value = formatLoss(unnamed + unknown);
+  const parts = [`${formatLoss(unnamed)} of the time is in functions without a name`];
+  if (unknown > 0) parts.push(`${formatLoss(unknown)} at addresses in no known file`);
+  return { key: "unnamed", label: "unnamed", value, isFine, words: parts.join("; ") };
+}
+
+/**
+ * @param {Quality} quality
+ * @returns {QualityItem}
+ */
+function hostsItem(quality) {
+  const { heard, silent, expected } = hostCounts(quality);
+  const words =
+    silent === 0
+      ? `all ${countOf(heard, "host")} reported`
+      : `${heard} of ${countOf(expected, "host")} reported; silent: ${listOf(quality.hosts_silent, 3)}`;
+  return { key: "hosts", label: "hosts", value: `${heard}/${expected}`, isFine: silent === 0, words };
+}
+
+/**
+ * @param {readonly string[]} names
+ * @param {number} limit
+ */
+export function listOf(names, limit) {
+  const rest = names.length - limit;
+  return names.slice(0, limit).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The fill of every colour index in the theme on screen, in three strengths: plain, dimmed by search, above the zoomed frame. */
+
+import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, KIND_MARK, STEPS, cssColour, framePalette, mix } from "../core/colour.js";
+import { tokenColours } from "./surface.js";
+
+export const STRENGTH_PLAIN = 0;
+export const STRENGTH_DIMMED = 1;
+export const STRENGTH_ABOVE = 2;
+const STRENGTHS = 3;
+export const BUCKET_COUNT = STRENGTHS * COLOUR_COUNT;
+
+/**
+ * @typedef {[number, number, number]} Rgb
+ * @typedef {{
+ *   fills: Array<string | CanvasPattern>, ink: string[], surface: string, accent: string, outline: string, sunken: string,
+ *   line: string, palette: Rgb[],
+ * }} FlameColours `fills` by bucket (strength * COLOUR_COUNT + colour), `ink` by strength
+ */
+
+const SHARE_OF_SURFACE = [0, 0.8, 0.5];
+// Darker than any frame in either theme: see the test of contrast.
+const FRAME_INK = "#1c1712";
+
+/**
+ * @param {"light" | "dark"} theme
+ * @returns {FlameColours}
+ */
+export function flameColours(theme) {
+  const token = tokenColours(["surface-card", "surface-sunken", "surface-root", "line-strong", "line", "text", "text-secondary", "accent"]);
+  const palette = framePalette(theme);
+  palette[COLOUR_ROOT] = token["surface-root"];
+  palette[COLOUR_TRIMMED] = token["surface-sunken"];
+  /** @type {Array<string | CanvasPattern>} */
+  const fills = [];
+  for (const share of SHARE_OF_SURFACE) {
+    palette.forEach((rgb, colour) => {
+      const faded = mix(rgb, token["surface-card"], share);
+      const isHatched = colour === COLOUR_TRIMMED || Math.floor(colour / STEPS) === KIND_MARK;
+      fills.push(isHatched ? hatch(faded, mix(faded, token.text, 0.16)) : cssColour(faded));
+    });
+  }
+  return {
+    fills,
+    palette,
+    ink: [FRAME_INK, cssColour(token["text-secondary"]), cssColour(token.text)],
+    surface: cssColour(token["surface-card"]),
+    sunken: cssColour(token["surface-sunken"]),
+    line: cssColour(token["line-strong"]),
+    accent: cssColour(token.accent),
+    outline: cssColour(token.text),
+  };
+}
+
+/**
+ * Diagonal lines, 6 px apart.
+ * @param {Rgb} ground
+ * @param {Rgb} line
+ * @returns {CanvasPattern | string}
+ */
+function hatch(ground, line) {
+  const size_px = 6;
+  const tile = document.createElement("canvas");
+  tile.width = size_px;
+  tile.height = size_px;
+  const context = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
+  context.fillStyle = cssColour(ground);
+  context.fillRect(0, 0, size_px, size_px);
+  context.strokeStyle = cssColour(line);
+  context.beginPath();
+  for (const shift of [-size_px, 0, size_px]) {
+    context.moveTo(shift, size_px);
+    context.lineTo(shift + size_px, 0);
+  }
+  context.stroke();
+  return context.createPattern(tile, "repeat") ?? cssColour(ground);
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Paints the rows of a flame graph that are on screen. Boxes are drawn colour by colour, names only where there is room.
+ *
+ * Cost follows what is seen: the rows inside the box, and of those what is half a pixel and wider.
+ */
+
+import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, STEPS, colourIndex, KIND_UNKNOWN } from "../core/colour.js";
+import { GAPLESS_PX, ROW_PX, layoutRows, makeBoxes, orderByBucket } from "../core/layout.js";
+import { cutName, visibleText } from "../core/text.js";
+import { nodeName } from "../core/tree.js";
+import { BUCKET_COUNT, STRENGTH_ABOVE, STRENGTH_DIMMED, STRENGTH_PLAIN } from "./flame-colours.js";
+import { fitCanvas } from "./surface.js";
+
+/**
+ * @typedef {import("../core/tree.js").Tree} Tree
+ * @typedef {import("../core/layout.js").Boxes} Boxes
+ * @typedef {import("../core/layout.js").Span} Span
+ * @typedef {{
+ *   tree: Tree, window: Span, focus: number, hover: number, selected: number, marked: number,
+ *   scroll_px: number, width_px: number, height_px: number, colours: import("./flame-colours.js").FlameColours, rootLabel: string,
+ * }} Scene `marked` is a function whose frames are all outlined; -1 none
+ * @typedef {{kinds: Set<number>, boxes: number}} Painted
+ */
+
+export const FRAME_FONT = "12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
+const TEXT_PAD_PX = 4;
+const NARROWEST_TEXT_PX = 24;
+
+/** @returns {{paint: (canvas: HTMLCanvasElement, scene: Scene) => Painted}} */
+export function makeFlamePainter() {
+  let boxes = makeBoxes(0);
+  let bucketOf = new Uint16Array(0);
+  return {
+    paint(canvas, scene) {
+      const { tree } = scene;
+      if (boxes.node.length < tree.count) {
+        boxes = makeBoxes(tree.count);
+        bucketOf = new Uint16Array(tree.count);
+      }
+      const context = fitCanvas(canvas, scene.width_px, scene.height_px);
+      context.fillStyle = scene.colours.surface;
+      context.fillRect(0, 0, scene.width_px, scene.height_px);
+      layoutRows(tree, scene.window, rowsOnScreen(scene), boxes);
+      const kinds = fillBoxes(context, scene, boxes, bucketOf);
+      paintAncestors(context, scene);
+      writeNames(context, scene, boxes, bucketOf);
+      outlineBoxes(context, scene, boxes);
+      return { kinds, boxes: boxes.count };
+    },
+  };
+}
+
+/** @param {Scene} scene */
+function rowsOnScreen({ tree, scroll_px, height_px, width_px }) {
+  const above = tree.ancestors.length;
+  const firstRow = Math.floor(scroll_px / ROW_PX) - above;
+  return { firstRow: Math.max(0, firstRow), endRow: Math.ceil((scroll_px + height_px) / ROW_PX) - above, width_px };
+}
+
+/**
+ * @param {Scene} scene
+ * @param {number} row in the tree
+ */
+function topOf({ tree, scroll_px }, row) {
+  return (row + tree.ancestors.length) * ROW_PX - scroll_px;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Scene} scene
+ * @param {Boxes} boxes
+ * @param {Uint16Array} bucketOf
+ * @returns {Set<number>} kinds of code that were drawn
+ */
+function fillBoxes(context, scene, boxes, bucketOf) {
+  const { tree, colours } = scene;
+  const focusRow = tree.depth[scene.focus];
+  for (let box = 0; box < boxes.count; box += 1) {
+    const node = boxes.node[box];
+    const isDimmed = tree.matched !== null && tree.matched[node] === 0;
+    const strength = isDimmed ? STRENGTH_DIMMED : boxes.row[box] < focusRow ? STRENGTH_ABOVE : STRENGTH_PLAIN;
+    bucketOf[box] = strength * COLOUR_COUNT + tree.colour[node];
+  }
+  const { order, offsets } = orderByBucket(boxes, bucketOf, BUCKET_COUNT);
+  const ratio = window.devicePixelRatio || 1;
+  const kinds = new Set();
+  for (let bucket = 0; bucket < BUCKET_COUNT; bucket += 1) {
+    if (offsets[bucket] === offsets[bucket + 1]) continue;
+    const colour = bucket % COLOUR_COUNT;
+    if (colour < COLOUR_ROOT) kinds.add(Math.floor(colour / STEPS));
+    context.fillStyle = colours.fills[bucket];
+    for (let at = offsets[bucket]; at < offsets[bucket + 1]; at += 1) {
+      const box = order[at];
+      // Edges on device pixels: neighbours then meet without a seam.
+      const left = Math.round(boxes.x_px[box] * ratio) / ratio;
+      const right = Math.round((boxes.x_px[box] + boxes.width_px[box]) * ratio) / ratio;
+      const gap = boxes.width_px[box] >= GAPLESS_PX ? 1 : 0;
+      context.fillRect(left, topOf(scene, boxes.row[box]), Math.max(right - left - gap, 1 / ratio), ROW_PX - 1);
+    }
+  }
+  return kinds;
+}
+
+/**
+ * Frames above the view's root: each as wide as the view.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Scene} scene
+ */
+function paintAncestors(context, scene) {
+  const { tree, colours, width_px } = scene;
+  const character_px = characterWidth(context);
+  context.textBaseline = "middle";
+  tree.ancestors.forEach((ancestor, at) => {
+    const top = at * ROW_PX - scene.scroll_px;
+    if (top < -ROW_PX || top > scene.height_px) return;
+    const colour = at === 0 ? COLOUR_ROOT : colourIndex(ancestor.name, ancestor.binary, ancestorCode(ancestor));
+    context.fillStyle = colours.fills[STRENGTH_ABOVE * COLOUR_COUNT + colour];
+    context.fillRect(0, top, width_px - 1, ROW_PX - 1);
+    const name = at === 0 ? scene.rootLabel : visibleText(ancestor.name);
+    writeName(context, name, { left: 0, top, width: width_px, ink: colours.ink[STRENGTH_ABOVE], character_px });
+  });
+}
+
+/** @param {{code?: number}} ancestor */
+function ancestorCode(ancestor) {
+  return ancestor.code ?? KIND_UNKNOWN;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Scene} scene
+ * @param {Boxes} boxes
+ * @param {Uint16Array} bucketOf
+ */
+function writeNames(context, scene, boxes, bucketOf) {
+  const { tree, colours } = scene;
+  const character_px = characterWidth(context);
+  context.textBaseline = "middle";
+  for (let box = 0; box < boxes.count; box += 1) {
+    if (boxes.width_px[box] < NARROWEST_TEXT_PX) continue;
+    const node = boxes.node[box];
+    const name = node === 0 && tree.ancestors.length === 0 ? scene.rootLabel : nodeName(tree, node);
+    const isOwnInk = tree.colour[node] === COLOUR_ROOT || tree.colour[node] === COLOUR_TRIMMED;
+    const strength = Math.floor(bucketOf[box] / COLOUR_COUNT);
+    const ink = colours.ink[isOwnInk && strength === STRENGTH_PLAIN ? STRENGTH_ABOVE : strength];
+    const top = topOf(scene, boxes.row[box]);
+    writeName(context, name, { left: boxes.x_px[box], top, width: boxes.width_px[box], ink, character_px });
+  }
+}
+
+/**
+ * Width of one character of the frames' font. Measuring 64 at once costs 2 us; once a paint is nothing.
+ * @param {CanvasRenderingContext2D} context
+ */
+function characterWidth(context) {
+  context.font = FRAME_FONT;
+  return context.measureText("0".repeat(64)).width / 64;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} name
+ * @param {{left: number, top: number, width: number, ink: string, character_px: number}} place
+ */
+function writeName(context, name, { left, top, width, ink, character_px }) {
+  const room_px = width - 2 * TEXT_PAD_PX;
+  const cut = cutName(name, Math.floor(room_px / character_px));
+  if (cut === "") return;
+  context.fillStyle = ink;
+  // Letters outside the font may be wider than its own: the last argument squeezes those into the frame.
+  context.fillText(cut, left + TEXT_PAD_PX, top + ROW_PX / 2, room_px);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Scene} scene
+ * @param {Boxes} boxes
+ */
+function outlineBoxes(context, scene, boxes) {
+  const { tree, colours, hover, selected, marked } = scene;
+  if (hover < 0 && selected < 0 && marked < 0) return;
+  for (let box = 0; box < boxes.count; box += 1) {
+    const node = boxes.node[box];
+    const isMarked = marked >= 0 && tree.functionOf[node] === marked;
+    if (node !== hover && node !== selected && !isMarked) continue;
+    const isStrong = node === selected;
+    const thick_px = isStrong ? 2 : 1.5;
+    context.lineWidth = thick_px;
+    context.strokeStyle = isStrong ? colours.accent : colours.outline;
+    const width = Math.max(1, boxes.width_px[box] - 1 - thick_px);
+    context.strokeRect(boxes.x_px[box] + thick_px / 2, topOf(scene, boxes.row[box]) + thick_px / 2, width, ROW_PX - 1 - thick_px);
+  }
+}

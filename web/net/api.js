@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The API as functions. Every failure is an ApiError that says what failed and what to do; a cancelled request is an AbortError. */
+
+/**
+ * @typedef {{service: string, cpu_ns: number, cores: number, share: number, spark: Array<number | null>, version: string,
+ *   version_since_s: number | null, versions: number, hosts: number, samples: number, lost_share: number, stack_lost_share: number,
+ *   unnamed_share: number | null}} ServiceRow
+ * @typedef {{from_s: number, until_s: number, step_s: number, services: ServiceRow[],
+ *   totals: {cores: number, hosts: number, samples: number, cpu_ns: number}, agents: {total: number, silent: number}}} ServicesAnswer
+ * @typedef {{kind: string, unit: string, step_s: number, times_s: number[], values: Array<number | null>, loss: Array<number | null>}} SeriesAnswer
+ * @typedef {{name: string, binary: string, file: string, line: number, code: number, self: number, total: number,
+ *   self_share: number, total_share: number}} TopRow
+ * @typedef {{total: number, rows: TopRow[], rows_total: number}} TopAnswer
+ * @typedef {{values: Array<{value: string, cpu_ns: number}>}} ValuesAnswer
+ * @typedef {{host: string, agent_id: string, version: string, kernel: string, cpus: number, rate_hz: number, first_seen_s: number,
+ *   last_seen_s: number, is_silent: boolean, lost: Record<string, number>, lost_share: number, cpu_share: number | null,
+ *   bpf_share: number | null, rss_bytes: number | null, map_bytes: number | null, flags: string[]}} AgentRow
+ * @typedef {{path: string, build_id: string, state: "named" | "wanted" | "none" | "failed", reason: string, cpu_ns?: number | null}} BinaryRow
+ * @typedef {Record<string, string | number>} Parameters
+ */
+
+export class ApiError extends Error {
+  /**
+   * @param {string} message what failed
+   * @param {{hint?: string, status?: number, address?: string, position?: number | null}} [more]
+   */
+  constructor(message, { hint = "", status = 0, address = "", position = null } = {}) {
+    super(message);
+    this.name = "ApiError";
+    this.hint = hint;
+    this.status = status;
+    this.address = address;
+    this.position = position;
+  }
+}
+
+/** @param {unknown} error */
+export function isCancelled(error) {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
+/**
+ * @param {string} name such as `flamegraph`
+ * @param {Parameters} [parameters] empty ones are left out
+ */
+export function apiAddress(name, parameters = {}) {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(parameters)) {
+    if (value !== "") query.set(key, String(value));
+  }
+  const text = query.toString();
+  return `/api/v1/${name}${text ? `?${text}` : ""}`;
+}
+
+/**
+ * @param {string} name
+ * @param {Parameters} parameters
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function getJson(name, parameters, signal) {
+  const address = apiAddress(name, parameters);
+  const response = await answerOf(address, signal);
+  if (!response.ok) throw await errorFromAnswer(response, address);
+  try {
+    return await response.json();
+  } catch (error) {
+    if (isCancelled(error)) throw error;
+    throw new ApiError("The answer of the server could not be read.", { hint: "Is this address really Emberwatch?", address });
+  }
+}
+
+/**
+ * @param {string} address
+ * @param {AbortSignal | undefined} signal
+ */
+async function answerOf(address, signal) {
+  try {
+    return await fetch(address, { signal, headers: { Accept: "application/json" } });
+  } catch (error) {
+    if (isCancelled(error)) throw error;
+    throw new ApiError("The server cannot be reached.", { hint: "Is `emberwatch serve` still running? The page tries again by itself.", address });
+  }
+}
+
+/**
+ * @param {Response} response
+ * @param {string} address
+ */
+async function errorFromAnswer(response, address) {
+  const fallback = { message: `The server answered ${response.status} ${response.statusText}`.trim(), hint: "", position: null };
+  const told = await response.json().then(
+    (body) => body?.error ?? fallback,
+    () => fallback,
+  );
+  return new ApiError(String(told.message ?? fallback.message), {
+    hint: String(told.hint ?? ""),
+    position: typeof told.position === "number" ? told.position : null,
+    status: response.status,
+    address,
+  });
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The frame of every view: brand, views, range, theme. */
+
+import { addressFromState, stateOfView } from "../core/route.js";
+import { chooseTheme, nextChoice, themeChoice } from "../state/theme.js";
+import { element, fill, icon } from "./dom.js";
+import { makeRangePicker } from "./range-picker.js";
+
+/**
+ * @typedef {import("../state/store.js").Store} Store
+ * @typedef {import("../core/route.js").State} State
+ */
+
+/** @type {ReadonlyArray<{view: import("../core/route.js").ViewName, label: string}>} */
+const VIEWS = [
+  { view: "fleet", label: "Fleet" },
+  { view: "hosts", label: "Hosts" },
+  { view: "symbols", label: "Symbols" },
+];
+
+/**
+ * @param {HTMLElement} place
+ * @param {Store} store
+ * @returns {{update: (state: State) => void}}
+ */
+export function mountFrame(place, store) {
+  const brand = element("a", { class: "brand", "data-route": true }, element("span", { class: "brand-dot", "aria-hidden": "true" }), "emberwatch");
+  const links = VIEWS.map(({ label }) => element("a", { class: "nav-link", "data-route": true }, label));
+  const range = makeRangePicker(store);
+  fill(
+    place,
+    brand,
+    element("nav", { class: "nav", "aria-label": "Views" }, ...links),
+    element("div", { class: "frame-tools" }, range.root, themeButton()),
+  );
+  return {
+    update(state) {
+      range.update(state);
+      brand.href = addressFromState(stateOfView(state, "fleet"));
+      links.forEach((link, at) => {
+        const { view } = VIEWS[at];
+        link.href = addressFromState(stateOfView(state, view));
+        const isHere = state.view === view || (view === "fleet" && state.view === "service");
+        if (isHere) link.setAttribute("aria-current", state.view === view ? "page" : "true");
+        else link.removeAttribute("aria-current");
+      });
+      document.title = titleOf(state);
+    },
+  };
+}
+
+/** @param {State} state */
+function titleOf(state) {
+  const named = { fleet: "Fleet", hosts: "Hosts", symbols: "Symbols", unknown: "Not found", service: state.service };
+  return `${named[state.view]} · Emberwatch`;
+}
+
+function themeButton() {
+  const button = element("button", { class: "button is-icon theme-button", type: "button" });
+  const show = () => {
+    const choice = themeChoice();
+    fill(button, icon(choice));
+    button.title = `Theme: ${choice === "system" ? "as the system" : choice}`;
+    button.setAttribute("aria-label", `${button.title}. Change it.`);
+  };
+  button.addEventListener("click", () => {
+    chooseTheme(nextChoice(themeChoice()));
+    show();
+  });
+  show();
+  return button;
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/** One service: how much, when, where, why. Timeline, what the data is worth, flame graph, table, details. */
+
+import { frameWords, weightLines } from "../core/frame-words.js";
+import { resolveRange, widerRange } from "../core/range.js";
+import { addressFromState, stateOfView } from "../core/route.js";
+import { selectorText } from "../core/selector.js";
+import { visibleText } from "../core/text.js";
+import { getJson } from "../net/api.js";
+import { timelineFromSeries } from "../draw/timeline-painter.js";
+import { makeDetails } from "./details.js";
+import { element, fill, toast } from "./dom.js";
+import { makeFilterMenu } from "./filter-menu.js";
+import { makeGraphPanel, showSearchWords } from "./graph-panel.js";
+import { makeKeysDialog } from "./keys-dialog.js";
+import { makeLoader } from "./loader.js";
+import { makeLossStrip } from "./loss-strip.js";
+import { makeGraphToolbar } from "./graph-toolbar.js";
+import { makeShareMenu } from "./share-menu.js";
+import { makeTimeline } from "./timeline.js";
+import { makeTopTable, serverSort } from "./top-table.js";
+
+/**
+ * @typedef {import("../core/route.js").State} State
+ * @typedef {import("./fleet.js").Context} Context
+ * @typedef {import("./fleet.js").View} View
+ * @typedef {import("../net/api.js").TopRow} TopRow
+ */
+
+const TOP_ROWS = 200;
+const SLOT_PX = 6;
+const SLOT_STEPS_S = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
+const TIMELINE_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions"]);
+const GRAPH_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "at", "search", "mode", "invert"]);
+const TOP_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "search", "mode", "sort"]);
+
+/**
+ * @param {State} state
+ * @returns {{query: string, from: string, until: string}}
+ */
+function selectionOf({ service, hosts, versions, from, until, tab }) {
+  return { query: selectorText(tab, { service: [service], host: hosts, version: versions }), from, until };
+}
+
+/**
+ * @param {State} state
+ * @param {State} previous
+ * @param {readonly (keyof State)[]} keys
+ */
+function hasChanged(state, previous, keys) {
+  return keys.some((key) => String(state[key]) !== String(previous[key]));
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {Context} context
+ * @returns {View}
+ */
+export function mountService(place, { store, signal }) {
+  const selection = () => selectionOf(store.get());
+  const parts = makeParts({ store, signal }, selection);
+  const { graph, details, top, toolbar, timeline, menus, keys } = parts;
+  fill(place, parts.head, parts.timelinePanel, toolbar.root, parts.panes, keys.root);
+
+  const loadTop = async (/** @type {boolean} */ isQuiet) => {
+    const { search, mode, sort } = store.get();
+    const asked = { ...selection(), search, mode: search ? mode : "", sort: serverSort(sort), limit: TOP_ROWS };
+    const answer = await parts.topLoader.run("Reading the table", (signal) => getJson("top", asked, signal), { isQuiet });
+    if (answer) top.show(answer, store.get().sort);
+  };
+  const loadTimeline = async (/** @type {boolean} */ isQuiet) => {
+    const range = resolveRange(store.get(), Date.now() / 1000);
+    const slots = Math.max(20, timeline.width() / SLOT_PX);
+    const step_s = SLOT_STEPS_S.find((each) => (range.until_s - range.from_s) / each <= slots) ?? 86400;
+    const asked = { ...selection(), step: `${step_s}s` };
+    const answer = await parts.timelineLoader.run("Reading the timeline", (signal) => getJson("series", asked, signal), { isQuiet });
+    if (!answer) return;
+    // The server's clock decides where a relative range lies; its slots say where that is.
+    const last_s = answer.times_s.length > 0 ? answer.times_s[answer.times_s.length - 1] + answer.step_s : range.until_s;
+    const isSkewed = Math.abs(last_s - range.until_s) > answer.step_s * 2;
+    const shown = isSkewed ? { from_s: last_s - (range.until_s - range.from_s), until_s: last_s } : range;
+    timeline.show(timelineFromSeries(answer, shown));
+  };
+  const showControls = (/** @type {State} */ state) => {
+    toolbar.update(state);
+    menus.host.update(state.hosts);
+    menus.version.update(state.versions);
+    parts.panes.className = `panes is-${state.shown}`;
+  };
+  showControls(store.get());
+  loadTimeline(false);
+  graph.update();
+  loadTop(false);
+  return {
+    update(state, previous) {
+      showControls(state);
+      if (hasChanged(state, previous, TIMELINE_KEYS)) loadTimeline(false);
+      if (hasChanged(state, previous, GRAPH_KEYS)) graph.update();
+      if (hasChanged(state, previous, TOP_KEYS)) loadTop(false);
+      if (hasChanged(state, previous, ["shown"])) graph.flame.invalidate();
+    },
+    refresh() {
+      loadTimeline(true);
+      graph.refresh();
+      loadTop(true);
+    },
+    unmount() {
+      graph.unmount();
+      details.hide();
+      parts.topLoader.cancel();
+      parts.timelineLoader.cancel();
+    },
+  };
+}
+
+/**
+ * All parts of the view, wired to the state.
+ * @param {Context} context
+ * @param {() => {query: string, from: string, until: string}} selection
+ */
+function makeParts({ store, signal }, selection) {
+  const keys = makeKeysDialog();
+  const strip = makeLossStrip();
+  const details = makeDetails({ close: () => graph.flame.select(-1) });
+  const toggleTable = () => store.set({ shown: store.get().shown === "table" ? "both" : "table" });
+  const onKey = (/** @type {string} */ key) => {
+    if (key === "t") toggleTable();
+    else if (key === "i") store.set({ invert: !store.get().invert, at: "" });
+    else keys.open();
+  };
+  const graph = makeGraphPanel({
+    store,
+    signal,
+    selection,
+    onKey,
+    onAnswer(answer) {
+      strip.show(answer.quality);
+      showSearchWords(toolbar.share, answer);
+    },
+    onSelect: (node) => showFrame(node),
+  });
+  const toolbar = makeGraphToolbar(store, { openKeys: keys.open, nextMatch: (step) => graph.flame.selectMatch(step) });
+  const showFrame = (/** @type {number} */ node) => {
+    const tree = graph.flame.tree;
+    if (!tree || node < 0) return details.hide();
+    const words = frameWords(tree, node, tree.total[graph.flame.focus]);
+    const find = { label: "Search for it", run: () => store.set({ search: words.name, mode: "text" }) };
+    return details.show(words, tree.functionOf[node] >= 0 ? [{ label: "Zoom to it", run: () => graph.flame.zoomTo(node) }, find] : []);
+  };
+  const showFunction = (/** @type {TopRow} */ row) => {
+    const total = graph.shown()?.answer.total ?? 0;
+    const name = visibleText(row.name);
+    const binary = visibleText(row.binary);
+    graph.flame.mark(name, binary);
+    const lines = weightLines({ self: row.self, total: row.total, viewTotal: total, selectionTotal: total });
+    const words = { name, binary, file: visibleText(row.file), line: row.line, code: row.code, lines };
+    details.show(words, [{ label: "Search for it", run: () => store.set({ search: row.name, mode: "text" }) }]);
+  };
+  const top = makeTopTable({ sort: (sort) => store.set({ sort }), choose: showFunction });
+  const topPanel = element("section", { class: "card panel top-panel", "aria-label": "Functions" }, element("div", { class: "card-head" }, element("h2", {}, "Functions")), element("div", { class: "panel-picture" }, top.root));
+  const timeline = makeTimeline({ choose: (range) => brushed(store, range), back: () => unbrushed(store), signal });
+  const timelinePanel = element("section", { class: "card panel timeline-panel", "aria-label": "CPU over time" },
+    element("div", { class: "card-head" }, element("h2", {}, "CPU over time"), element("p", { class: "is-quiet card-note" }, "cores · drag to choose a range, double click to go back")),
+    element("div", { class: "panel-picture" }, timeline.root), strip.root);
+  const menus = makeMenus(store, selection);
+  const side = element("div", { class: "side" }, details.root, topPanel);
+  const panes = element("div", { class: "panes" }, graph.root, side);
+  const share = makeShareMenu(store, { selection, address: graph.address, pinnedRange: graph.pinnedRange });
+  return {
+    keys, details, graph, toolbar, top, timeline, timelinePanel, menus, panes,
+    topLoader: makeLoader(topPanel, { retry: () => store.get() && location.reload() }),
+    timelineLoader: makeLoader(timelinePanel, { retry: () => location.reload() }),
+    head: serviceHead(store, menus, share),
+  };
+}
+
+/** Ranges that were brushed away from, to go back to. @type {WeakMap<object, import("../core/range.js").Range[]>} */
+const brushTrails = new WeakMap();
+
+/**
+ * @param {import("../state/store.js").Store} store
+ * @param {import("../core/range.js").Range} range
+ */
+function brushed(store, range) {
+  const { from, until } = store.get();
+  brushTrails.set(store, [...(brushTrails.get(store) ?? []), { from, until }]);
+  store.set({ ...range, live: false });
+  toast("Double click the timeline to go back.");
+}
+
+/** @param {import("../state/store.js").Store} store */
+function unbrushed(store) {
+  const trail = brushTrails.get(store) ?? [];
+  const now_s = Date.now() / 1000;
+  const range = trail[trail.length - 1] ?? widerRange(resolveRange(store.get(), now_s), now_s);
+  brushTrails.set(store, trail.slice(0, -1));
+  store.set({ ...range, live: range.until === "now" });
+}
+
+/**
+ * @param {import("../state/store.js").Store} store
+ * @param {() => {query: string, from: string, until: string}} selection
+ */
+function makeMenus(store, selection) {
+  // A filter offers what the other filters leave, not what it has itself chosen.
+  const without = (/** @type {Partial<State>} */ patch) => () => selectionOf({ ...store.get(), ...patch });
+  return {
+    host: makeFilterMenu({ label: "host", all: "All hosts", many: "host", selection: without({ hosts: [] }), choose: (hosts) => store.set({ hosts, at: "" }) }),
+    version: makeFilterMenu({ label: "version", all: "All versions", many: "version", selection: without({ versions: [] }), choose: (versions) => store.set({ versions, at: "" }) }),
+    selection,
+  };
+}
+
+/**
+ * @param {import("../state/store.js").Store} store
+ * @param {ReturnType<typeof makeMenus>} menus
+ * @param {{root: HTMLElement}} share
+ */
+function serviceHead(store, menus, share) {
+  const state = store.get();
+  const up = element("a", { class: "crumb", href: addressFromState(stateOfView(state, "fleet")), "data-route": true }, "Fleet");
+  const tabs = element("div", { class: "tabs", role: "tablist", "aria-label": "Kinds" }, element("button", { class: "tab", role: "tab", type: "button", "aria-selected": "true" }, "CPU"));
+  return element("div", { class: "view-head is-service" },
+    element("div", { class: "title" }, up, element("span", { class: "crumb-mark", "aria-hidden": "true" }, "/"), element("h1", { class: "name" }, visibleText(state.service))),
+    element("div", { class: "filters" }, menus.version.root, menus.host.root), tabs, share.root);
+}
