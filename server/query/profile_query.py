@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a question to a tree with values on it: store -> merge -> names -> call tree (hop 9 of the path in README)."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from server.errors import Overloaded
+from server.profile.calltree import Indices
+from server.profile.join import Branch, inverted, join
+from server.profile.top import first_calls
+from server.profile.totals import Mask, WeighedTree, weigh
+from server.query.kinds import CPU, DEFAULT_KIND, width_column
+from server.query.merge import KeyWeights, ServiceWeights, key_weights
+from server.query.quality import Quality, add_accounts, is_silent, stack_shares
+from server.query.selector import Selector, check_names
+from server.query.timerange import SECOND_NS, TimeRange
+from server.query.trees import Namer, ServiceTree, TreeCache
+from server.store.protocol import ColumnInfo, KindInfo, Selection, SeriesInfo, Store
+
+FIXED_LABELS = ("service", "version", "host")
+MOST_AT_ONCE = 4
+"""Questions answered at the same time; more wait."""
+LONGEST_WAIT_S = 20.0
+_END_OF_TIME_NS = 2**62
+_DAY_NS = 86_400 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. `column` "" is the kind's own."""
+
+    selector: Selector
+    range: TimeRange
+    column: str = ""
+    is_by_thread: bool = False
+    """The outermost level is the thread's name."""
+    is_inverted: bool = False
+    """Leaf first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """An answer, whole: nothing is cut yet."""
+
+    kind: str
+    column: ColumnInfo
+    range: TimeRange
+    weighed: WeighedTree
+    first_calls: Callable[[], Mask]
+    """See server.profile.top."""
+    samples: int
+    """Sum of the kind's first column."""
+    covered_s: float
+    """From the start of the first window to the end of the last one in the range."""
+    quality: Quality
+    nearest_data_s: float | None
+    """When there is nothing: the nearest moment with data of the selector, None when there is none at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The series that a selector means in a range."""
+
+    kind: KindInfo
+    series: tuple[SeriesInfo, ...]
+    is_all: bool
+    """The selector has no conditions: all series of the kind are meant."""
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Hosts of the series."""
+        return frozenset(series.labels.get("host", "") for series in self.series)
+
+    def selection(self, span: TimeRange, columns: tuple[str, ...] | None = None) -> Selection:
+        """Ask the store for these series."""
+        ids = None if self.is_all else frozenset(series.series_id for series in self.series)
+        return Selection(self.kind.name, span.from_unix_ns, span.until_unix_ns, ids, columns)
+
+
+class ProfileQuery:
+    """Answers questions. Thread safe."""
+
+    def __init__(self, store: Store, namer: Namer, now_unix_ns: Callable[[], int]) -> None:
+        self.store = store
+        self.now_unix_ns = now_unix_ns
+        self._trees = TreeCache(namer, store.binaries)
+        self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
+
+    def choose(self, selector: Selector, span: TimeRange) -> Chosen:
+        """Find the series of a selector. Raises QueryError for a kind or label that was never stored."""
+        kinds = {kind.name: kind for kind in self.store.kinds()} or {DEFAULT_KIND: CPU}
+        check_names(selector, kinds, ())
+        strange = [matcher for matcher in selector.matchers if matcher.label not in FIXED_LABELS]
+        if strange:
+            ever = self.store.series(selector.kind, 0, _END_OF_TIME_NS)
+            known = {label for series in ever for label in series.labels}
+            check_names(selector, kinds, known.union(FIXED_LABELS) if known else ())
+        matches = selector.test()
+        series = self.store.series(selector.kind, span.from_unix_ns, span.until_unix_ns)
+        return Chosen(kinds[selector.kind], tuple(s for s in series if matches(s.labels)), not selector.matchers)
+
+    def profile(self, question: Question) -> Profile:
+        """Answer a question. Raises QueryError, LimitExceeded or Overloaded."""
+        with self._place():
+            chosen = self.choose(question.selector, question.range)
+            column = width_column(chosen.kind, question.column)
+            weights = self._weights(chosen, question.range, column)
+            weighed, first = self._tree(weights, column.name, question.is_by_thread)
+            samples = sum(service.totals[chosen.kind.columns[0].name] for service in weights.services.values())
+            quality = self._quality(chosen, question, weighed)
+            shown = inverted(weighed) if question.is_inverted else weighed
+            return Profile(
+                kind=chosen.kind.name,
+                column=column,
+                range=question.range,
+                weighed=shown,
+                first_calls=(lambda: first_calls(shown.tree)) if first is None or question.is_inverted else first,
+                samples=samples,
+                covered_s=(weights.end_unix_ns - weights.start_unix_ns) / SECOND_NS if weights.services else 0.0,
+                quality=quality,
+                nearest_data_s=None if weighed.sum else self._nearest_data_s(question),
+            )
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if not self._places.acquire(timeout=LONGEST_WAIT_S):
+            raise Overloaded(f"{MOST_AT_ONCE} questions are being answered and none has ended for {LONGEST_WAIT_S:.0f} s; try again")
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    def _weights(self, chosen: Chosen, span: TimeRange, column: ColumnInfo) -> KeyWeights:
+        columns = tuple(dict.fromkeys((column.name, chosen.kind.columns[0].name)))
+        return key_weights(self.store, chosen.selection(span, columns), columns)
+
+    def _tree(self, weights: KeyWeights, column: str, is_by_thread: bool) -> tuple[WeighedTree, Callable[[], Mask] | None]:
+        """Give the tree, and what knows its first calls when it is a service's own, kept tree."""
+        if len(weights.services) == 1 and not is_by_thread:
+            (service,) = weights.services.values()
+            tree = self._trees.tree(service.dictionary)
+            values = service.columns[column]
+            return weigh(tree.tree, _nodes(tree, service), values), lambda: tree.first_calls
+        branches = [
+            branch
+            for service in weights.services.values()
+            for branch in _branches(self._trees.tree(service.dictionary), service, column, is_by_thread)
+        ]
+        return join(branches), None
+
+    def _quality(self, chosen: Chosen, question: Question, weighed: WeighedTree) -> Quality:
+        span, now = question.range, self.now_unix_ns()
+        hosts = chosen.hosts
+        accounts = self.store.accounts(chosen.kind.name, span.from_unix_ns, span.until_unix_ns)
+        lately = TimeRange(max(0, span.from_unix_ns - _DAY_NS), span.until_unix_ns)
+        matches = question.selector.test()
+        expected = {
+            series.labels.get("host", "")
+            for series in self.store.series(chosen.kind.name, lately.from_unix_ns, lately.until_unix_ns)
+            if matches(series.labels)
+        }
+        at = min(now, span.until_unix_ns)
+        silent = sorted({agent.host for agent in self.store.agents() if agent.host in expected and is_silent(agent, at)})
+        return Quality(add_accounts(accounts, None if chosen.is_all else hosts), stack_shares(weighed), len(hosts), tuple(silent))
+
+    def _nearest_data_s(self, question: Question) -> float | None:
+        matches = question.selector.test()
+        span = question.range
+        moments = [
+            moment
+            for series in self.store.series(question.selector.kind, 0, _END_OF_TIME_NS)
+            if matches(series.labels)
+            for moment in (series.first_unix_ns, series.last_unix_ns)
+        ]
+        if not moments:
+            return None
+        return min(moments, key=lambda m: max(span.from_unix_ns - m, m - span.until_unix_ns)) / SECOND_NS
+
+
+def _nodes(tree: ServiceTree, service: ServiceWeights) -> Indices:
+    """Give the node of the tree for each key."""
+    nodes: Indices = tree.nodes[service.dictionary.key_stacks]
+    return nodes
+
+
+def _branches(tree: ServiceTree, service: ServiceWeights, column: str, is_by_thread: bool) -> Iterator[Branch]:
+    nodes, values = _nodes(tree, service), service.columns[column]
+    if not is_by_thread:
+        yield Branch(weigh(tree.tree, nodes, values))
+        return
+    keys = np.flatnonzero(values)
+    for thread, members in _groups(service.dictionary.key_threads[keys]):
+        chosen = keys[members]
+        yield Branch(weigh(tree.tree, nodes[chosen], values[chosen]), thread_name(service.dictionary.strings[thread]))
+
+
+def _groups(numbers: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Indices]]:
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.flatnonzero(np.diff(numbers[order])) + 1
+    for members in np.split(order, bounds):
+        if members.size:
+            yield int(numbers[members[0]]), members
+
+
+def thread_name(raw: bytes) -> str:
+    """Show a thread's name: bytes that are not UTF-8 as \\xNN, no name as [no thread name]."""
+    return raw.decode("utf-8", "backslashreplace") or "[no thread name]"

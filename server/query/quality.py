@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far an answer can be trusted: what was due and lost, which stacks are not whole, which hosts are silent.
+
+Accounts are of hosts, not of services: what a host lost cannot be told by service, so a service is shown the losses of the
+hosts it ran on.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from emberwatch.v1 import marks_pb2
+from server.profile.nametable import BROKEN, PathFlag
+from server.profile.totals import WeighedTree, value_of_leaves, value_with_flags
+from server.store.protocol import AccountSlot, AgentInfo
+
+SECOND_NS = 10**9
+SILENT_WINDOWS = 3
+"""An agent is silent after so many windows without one, and never sooner than after a minute."""
+_FIRST_STORED_REASON = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Accounts added up, in the kind's first column: expected = stored + idle + filtered + sum of lost."""
+
+    expected: int = 0
+    stored: int = 0
+    idle: int = 0
+    filtered: int = 0
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """By name of the reason, for example MAP_FULL."""
+    stack_lost: Mapping[str, int] = field(default_factory=dict)
+    """Stored, but without a part of the stack; by reason."""
+
+    @property
+    def lost_share(self) -> float:
+        """Of what was due."""
+        return share(sum(self.lost.values()), self.expected)
+
+    @property
+    def stack_lost_share(self) -> float:
+        """Of what was stored; stacks that were only cut are not in it."""
+        return share(sum(value for reason, value in self.stack_lost.items() if reason != "TRUNCATED"), self.stored)
+
+
+@dataclass(frozen=True, slots=True)
+class StackShares:
+    """Shares of the value of an answer, 0 to 1. All 0, and whole 1, when there is no value."""
+
+    truncated: float = 0.0
+    unnamed: float = 0.0
+    """The innermost frame has no name."""
+    unknown: float = 0.0
+    """Some frame's place could not be had."""
+    whole: float = 1.0
+    """No frame is missing or unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """All of it, for one answer."""
+
+    losses: Losses
+    stacks: StackShares
+    hosts: int
+    """Hosts with series in the answer."""
+    hosts_silent: tuple[str, ...]
+    """Hosts that should be in the answer's end and are not, by name."""
+
+
+def share(part: int | float, whole: int | float) -> float:
+    """Give part / whole; 0 of nothing."""
+    return float(part) / float(whole) if whole else 0.0
+
+
+def reason_name(reason: int) -> str:
+    """Give the name of a LossReason; a number that a newer agent sent stays a number."""
+    if reason in marks_pb2.LossReason.values():
+        return marks_pb2.LossReason.Name(marks_pb2.LossReason.ValueType(reason)).removeprefix("LOSS_REASON_")
+    return f"REASON_{reason}"
+
+
+def add_accounts(accounts: Iterable[AccountSlot], hosts: Collection[str] | None = None) -> Losses:
+    """Add up the accounts of `hosts`, or of all."""
+    sums = [0, 0, 0, 0]
+    reasons: dict[int, int] = {}
+    for account in accounts:
+        if hosts is not None and account.host not in hosts:
+            continue
+        for i, value in enumerate((account.expected, account.stored, account.idle, account.filtered)):
+            sums[i] += value
+        for reason, value in account.lost.items():
+            reasons[reason] = reasons.get(reason, 0) + value
+    lost = {reason_name(r): v for r, v in sorted(reasons.items()) if r < _FIRST_STORED_REASON}
+    stack_lost = {reason_name(r): v for r, v in sorted(reasons.items()) if r >= _FIRST_STORED_REASON}
+    return Losses(sums[0], sums[1], sums[2], sums[3], lost, stack_lost)
+
+
+def stack_shares(weighed: WeighedTree) -> StackShares:
+    """Measure the stacks of a tree."""
+    total = weighed.sum
+    if not total:
+        return StackShares()
+    is_unnamed = (np.array(weighed.tree.table.flags) & PathFlag.UNNAMED) != 0
+    return StackShares(
+        truncated=share(value_with_flags(weighed, PathFlag.TRUNCATED), total),
+        unnamed=share(value_of_leaves(weighed, is_unnamed), total),
+        unknown=share(value_with_flags(weighed, PathFlag.UNKNOWN), total),
+        whole=1.0 - share(value_with_flags(weighed, BROKEN), total),
+    )
+
+
+def is_silent(agent: AgentInfo, at_unix_ns: int) -> bool:
+    """Tell whether an agent had no window lately, seen from `at_unix_ns`."""
+    grace_s = max(60, SILENT_WINDOWS * agent.window_s)
+    return agent.last_window_end_unix_ns < at_unix_ns - grace_s * SECOND_NS

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of a time axis: how many slots a range is cut into, and where they start."""
+
+from dataclasses import dataclass
+
+from server.query.complaint import QueryError
+from server.query.timerange import SECOND_NS, TimeRange
+
+SHORTEST_STEP_S = 1
+MOST_SLOTS = 2000
+_STEPS_S = (10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Slot i is [from + i * step, + step), the last one cut at the end of the range."""
+
+    range: TimeRange
+    step_ns: int
+
+    @property
+    def count(self) -> int:
+        """Number of slots."""
+        return -(-self.range.length_ns // self.step_ns)
+
+    def starts_s(self) -> list[float]:
+        """Start of each, unix seconds."""
+        return [(self.range.from_unix_ns + i * self.step_ns) / SECOND_NS for i in range(self.count)]
+
+    def lengths_ns(self) -> list[int]:
+        """Length of each."""
+        rest = self.range.length_ns - (self.count - 1) * self.step_ns
+        return [self.step_ns] * (self.count - 1) + [rest]
+
+
+def choose_slots(span: TimeRange, step_ns: int | None, most: int = 240) -> Slots:
+    """Cut a range by the step asked for, or by the shortest round one that makes at most `most` slots."""
+    if step_ns is None:
+        step_ns = next((s * SECOND_NS for s in _STEPS_S if span.length_ns <= most * s * SECOND_NS), -(-span.length_ns // most))
+    if step_ns < SHORTEST_STEP_S * SECOND_NS:
+        raise QueryError(f"the step is shorter than {SHORTEST_STEP_S} s", hint="leave step out, or write 10s")
+    if -(-span.length_ns // step_ns) > MOST_SLOTS:
+        raise QueryError(f"the range makes more than {MOST_SLOTS} steps", hint="take a longer step or a shorter range")
+    return Slots(span, step_ns)
