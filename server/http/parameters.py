@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of a request, read strictly: unknown names, doubled ones and values that make no sense are told, not passed over."""
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import TypeVar
+
+from werkzeug.datastructures import MultiDict
+
+from server.query.complaint import QueryError, did_you_mean
+from server.query.kinds import DEFAULT_KIND
+from server.query.profile_query import Question
+from server.query.regex import SearchMode
+from server.query.selector import Selector, parse_selector
+from server.query.slots import Slots, choose_slots
+from server.query.timerange import TimeRange, parse_duration_ns, parse_range
+
+RANGE = ("from", "until")
+QUESTION = ("query", *RANGE, "column", "group", "invert")
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+class Group(StrEnum):
+    """What stands as a level of its own above the frames."""
+
+    NONE = "none"
+    THREAD = "thread"
+
+
+class Parameters:
+    """The parameters of one request."""
+
+    def __init__(self, given: "MultiDict[str, str]", allowed: Collection[str], now_unix_ns: int) -> None:
+        """Raises QueryError for a name that is not allowed or comes twice."""
+        for name in given:
+            if name not in allowed:
+                raise QueryError(f"there is no parameter {name[:60]!r} here", hint=did_you_mean(name[:60], allowed))
+            if len(given.getlist(name)) > 1:
+                raise QueryError(f"the parameter {name} is given more than once")
+        self._given = given
+        self._now_unix_ns = now_unix_ns
+
+    def text(self, name: str, default: str = "") -> str:
+        """Give a text; an empty one counts as not given."""
+        return self._given.get(name) or default
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """Give a whole number between `least` and `most`."""
+        text = self.text(name)
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) <= 16 and least <= int(text) <= most):
+            raise QueryError(f"{name} is {text[:40]!r}; it must be a whole number from {least} to {most}")
+        return int(text)
+
+    def flag(self, name: str) -> bool:
+        """Give yes or no, written 1 or 0."""
+        return self.number(name, 0, 0, 1) == 1
+
+    def choice(self, name: str, default: _Choice) -> _Choice:
+        """Give one of the words of an enum."""
+        text = self.text(name, default)
+        words = [str(word) for word in type(default)]
+        if text not in words:
+            raise QueryError(f"{name} is {text[:40]!r}; it must be one of {', '.join(words)}", hint=did_you_mean(text[:40], words))
+        return type(default)(text)
+
+    def range(self) -> TimeRange:
+        """Give the range, by default the last 15 minutes."""
+        return parse_range(self.text("from", "-15m"), self.text("until", "now"), self._now_unix_ns)
+
+    def slots(self, most: int = 240) -> Slots:
+        """Give the range in steps."""
+        step = self.text("step")
+        return choose_slots(self.range(), parse_duration_ns(step) if step else None, most)
+
+    def selector(self) -> Selector:
+        """Give the selector, by default everything on CPU."""
+        return parse_selector(self.text("query", f"{DEFAULT_KIND}{{}}"))
+
+    def question(self) -> Question:
+        """Give the whole question."""
+        return Question(
+            selector=self.selector(),
+            range=self.range(),
+            column=self.text("column"),
+            is_by_thread=self.choice("group", Group.NONE) is Group.THREAD,
+            is_inverted=self.flag("invert"),
+        )
+
+    def mode(self) -> SearchMode:
+        """Give how the search text is meant."""
+        return self.choice("mode", SearchMode.TEXT)

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers as JSON: columns, and only what can be seen. Times are unix seconds, shares 0 to 1."""
+
+from typing import Any
+
+import numpy as np
+
+from server.profile.cut import TRIMMED, Cut, View, cut
+from server.profile.names import CodeKind
+from server.profile.search import match_names, value_of_matches
+from server.profile.totals import Mask
+from server.query.fleet_query import AgentRow, Fleet
+from server.query.profile_query import Profile
+from server.query.quality import Quality, share
+from server.query.regex import SearchMode, search
+from server.query.table_query import Table
+from server.query.timeline_query import Line
+from server.query.timerange import SECOND_NS
+
+Json = dict[str, Any]
+ROOT_FUNCTION = -2
+ROOT_NAME = "all"
+
+
+def flamegraph_json(profile: Profile, view: View, text: str, mode: SearchMode) -> Json:
+    """The graph under view.root."""
+    weighed = profile.weighed
+    matched: Mask | None = match_names(weighed.tree.table, search(text, mode)) if text else None
+    shown = cut(weighed, view, matched)
+    view_total = int(weighed.total[view.root])
+    functions, strings, numbers = _functions(profile, shown)
+    matched_total = value_of_matches(weighed, matched, view.root) if matched is not None else 0
+    return {
+        **_head(profile),
+        "view_total": view_total,
+        "strings": strings,
+        "functions": functions,
+        "nodes": {
+            "function": numbers,
+            "depth": shown.depth.tolist(),
+            "start": shown.start.tolist(),
+            "total": shown.total.tolist(),
+            "self": shown.own.tolist(),
+            "id": shown.identity.tolist(),
+            "trimmed": shown.hidden.tolist(),
+            "matched": shown.matched.astype(np.int8).tolist(),
+        },
+        "ancestors": _ancestors(profile, view.root),
+        "search": {"text": text, "matched_total": matched_total, "share": share(matched_total, view_total)} if text else None,
+        "quality": quality_json(profile.quality),
+        "trimmed": {"frames": shown.trimmed_frames, "share": share(shown.trimmed_value, view_total)},
+        "nearest_data_s": profile.nearest_data_s,
+    }
+
+
+def table_json(profile: Profile, table: Table) -> Json:
+    """The table of functions."""
+    names, total = profile.weighed.tree.table, profile.weighed.sum
+    rows = [
+        {
+            "name": names.names[n],
+            "binary": names.binaries[n],
+            "file": names.files[n],
+            "line": names.lines[n],
+            "code": names.codes[n],
+            "self": own,
+            "total": value,
+            "self_share": share(own, total),
+            "total_share": share(value, total),
+        }
+        for n, own, value in zip(table.name.tolist(), table.own.tolist(), table.total.tolist(), strict=True)
+    ]
+    return {
+        **_head(profile),
+        "rows": rows,
+        "rows_total": table.rows_total,
+        "quality": quality_json(profile.quality),
+        "nearest_data_s": profile.nearest_data_s,
+    }
+
+
+def quality_json(quality: Quality) -> Json:
+    """The loss strip."""
+    losses, stacks = quality.losses, quality.stacks
+    return {
+        "expected": losses.expected,
+        "stored": losses.stored,
+        "idle": losses.idle,
+        "filtered": losses.filtered,
+        "lost": dict(losses.lost),
+        "lost_share": losses.lost_share,
+        "stack_lost": dict(losses.stack_lost),
+        "stack_lost_share": losses.stack_lost_share,
+        "truncated_share": stacks.truncated,
+        "unnamed_share": stacks.unnamed,
+        "unknown_share": stacks.unknown,
+        "whole_share": stacks.whole,
+        "hosts": quality.hosts,
+        "hosts_silent": list(quality.hosts_silent),
+    }
+
+
+def line_json(line: Line) -> Json:
+    """Values over time."""
+    return {
+        "kind": line.kind,
+        "column": line.column.name,
+        "unit": line.column.unit,
+        "from_s": line.slots.range.from_s,
+        "until_s": line.slots.range.until_s,
+        "step_s": line.slots.step_ns / SECOND_NS,
+        "times_s": line.slots.starts_s(),
+        "values": line.values,
+        "by": None,
+        "loss": line.loss,
+    }
+
+
+def fleet_json(fleet: Fleet) -> Json:
+    """The table of services."""
+    rows = [
+        {
+            "service": row.service,
+            "cpu_ns": row.cpu_ns,
+            "cores": row.cores,
+            "share": row.share,
+            "spark": row.spark,
+            "version": row.version,
+            "version_since_s": row.version_since_unix_ns / SECOND_NS,
+            "versions": row.versions,
+            "hosts": row.hosts,
+            "samples": row.samples,
+            "lost_share": row.losses.lost_share,
+            "stack_lost_share": row.losses.stack_lost_share,
+            "unnamed_share": None,
+        }
+        for row in fleet.services
+    ]
+    cpu_ns = sum(row.cpu_ns for row in fleet.services)
+    return {
+        "from_s": fleet.slots.range.from_s,
+        "until_s": fleet.slots.range.until_s,
+        "step_s": fleet.slots.step_ns / SECOND_NS,
+        "services": rows,
+        "totals": {
+            "cores": share(cpu_ns, fleet.covered_ns),
+            "hosts": fleet.hosts,
+            "samples": sum(row.samples for row in fleet.services),
+            "cpu_ns": cpu_ns,
+        },
+        "agents": {"total": fleet.agents, "silent": fleet.agents_silent},
+    }
+
+
+def agent_json(row: AgentRow) -> Json:
+    """One agent."""
+    info = row.info
+    return {
+        "host": info.host,
+        "agent_id": info.agent_id.hex(),
+        "version": info.agent_version,
+        "kernel": info.kernel_release,
+        "cpus": info.online_cpus,
+        "rate_hz": info.rate_hz,
+        "window_s": info.window_s,
+        "first_seen_s": info.first_seen_unix_ns / SECOND_NS,
+        "last_seen_s": info.last_seen_unix_ns / SECOND_NS,
+        "is_silent": row.is_silent,
+        "lost": dict(row.losses.lost),
+        "lost_share": row.losses.lost_share,
+        "cpu_share": row.cpu_share,
+        "bpf_share": row.bpf_share,
+        "rss_bytes": row.rss_bytes,
+        "map_bytes": row.map_bytes,
+        "flags": list(info.flags),
+    }
+
+
+def _head(profile: Profile) -> Json:
+    return {
+        "kind": profile.kind,
+        "column": profile.column.name,
+        "unit": profile.column.unit,
+        "from_s": profile.range.from_s,
+        "until_s": profile.range.until_s,
+        "seconds": profile.covered_s,
+        "total": profile.weighed.sum,
+        "samples": profile.samples,
+    }
+
+
+def _functions(profile: Profile, shown: Cut) -> tuple[Json, list[str], list[int]]:
+    """Give the functions of the shown nodes as columns of string numbers, the strings, and the function of each node."""
+    table = profile.weighed.tree.table
+    distinct, place = np.unique(shown.name, return_inverse=True)
+    chosen = [n for n in distinct.tolist() if n > 0]  # without the root (0) and trimmed children (-1)
+    strings: dict[str, int] = {"": 0}
+
+    def number(text: str) -> int:
+        return strings.setdefault(text, len(strings))
+
+    columns = {
+        "name": [number(table.names[n]) for n in chosen],
+        "binary": [number(table.binaries[n]) for n in chosen],
+        "file": [number(table.files[n]) for n in chosen],
+        "line": [table.lines[n] for n in chosen],
+        "code": [table.codes[n] for n in chosen],
+    }
+    numbers = {n: i for i, n in enumerate(chosen)} | {0: ROOT_FUNCTION, TRIMMED: TRIMMED}
+    as_function = np.array([numbers[n] for n in distinct.tolist()], np.intp)
+    return columns, list(strings), as_function[place].tolist()
+
+
+def _ancestors(profile: Profile, root: int) -> list[Json]:
+    weighed = profile.weighed
+    tree, above = weighed.tree, []
+    node = root
+    while node:
+        node = int(tree.parent[node])
+        name = tree.table.names[tree.name[node]] if node else ROOT_NAME
+        binary = tree.table.binaries[tree.name[node]] if node else ""
+        code = tree.table.codes[tree.name[node]] if node else int(CodeKind.MARK)
+        above.append({"name": name, "binary": binary, "code": code, "id": int(tree.identity[node]), "total": int(weighed.total[node])})
+    above.reverse()
+    return above

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the routes need of the rest of the server; the application hands it in."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from server.query.binary_query import NameState
+from server.query.profile_query import ProfileQuery
+from server.store.protocol import BinaryInfo
+
+
+def _no_names(_: BinaryInfo) -> NameState:
+    return NameState("none", "")
+
+
+def _page_files() -> Traversable:
+    return resources.files("server.web")
+
+
+@dataclass(frozen=True, slots=True)
+class AppServices:
+    """All of it."""
+
+    query: ProfileQuery
+    name_state: Callable[[BinaryInfo], NameState] = _no_names
+    health: Callable[[], str] = lambda: "ok"
+    """"ok", or what is wrong in words."""
+    counters: Callable[[], Mapping[str, float]] = field(default=dict)
+    """Figures of other parts for /metrics, by name after "emberwatch_"; a name that ends in _total is a counter."""
+    page_files: Traversable = field(default_factory=_page_files)
