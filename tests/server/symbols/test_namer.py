@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a real program to a name: found here, uploaded, refused, asked for again."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emberwatch.v1 import batch_pb2 as pb
+from emberwatch.v1 import symbols_pb2
+from server.errors import ServerError
+from server.profile.names import FrameColumns
+from server.store.protocol import BinaryInfo
+from server.symbols.identity import key_of
+from server.symbols.namer import RETRY_S, Namer, NameState
+from server.symbols.settings import SymbolSettings
+from tests.server.symbols.programs import addresses_by_nm, compile_program, describe, proto_id
+
+WAIT_S = 60.0
+SOURCE = "__attribute__((noinline)) int work(int x) { return x * 7; } int main(void) { return work(1); }"
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def remote(tmp_path: Path, clock: Clock) -> Iterator[Namer]:
+    """A server that shares no disk with its agents."""
+    namer = Namer(SymbolSettings(tmp_path / "symbols", local_files=False, free_min_bytes=0), clock)
+    yield namer
+    namer.close()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    return compile_program(SOURCE, tmp_path / "app", "-O1")
+
+
+def upload(namer: Namer, binary: BinaryInfo, data: bytes, form: int = symbols_pb2.UPLOAD_FORMAT_ELF) -> symbols_pb2.UploadResponse:
+    request = symbols_pb2.UploadRequest(
+        kind=pb.BinaryKind.ValueType(binary.kind),
+        id=proto_id(key_of(binary)),
+        format=symbols_pb2.UploadFormat.ValueType(form),
+        size_bytes=len(data),
+        upload_hash=hashlib.blake2b(data, digest_size=16).digest(),
+    )
+    for place in range(0, len(data), 1 << 20):
+        request.offset, request.data = place, data[place : place + (1 << 20)]
+        answer = namer.upload(request)
+        if answer.status != symbols_pb2.UPLOAD_STATUS_CONTINUE:
+            break
+    return answer
+
+
+def name_of(namer: Namer, binary: BinaryInfo, address: int) -> str:
+    """Name of one leaf frame at an address of the file (an offset, for the kernel)."""
+    code = [s for s in binary.segments if s[4] & 1] or [(0, 0, 0, 0, 0)]
+    kind = {pb.BINARY_KIND_KERNEL: pb.PLACE_KIND_KERNEL}.get(binary.kind, pb.PLACE_KIND_FILE)  # type: ignore[call-overload]
+    offset = address - code[0][1] + code[0][0]
+    columns = ([0, kind], [0, binary.row_id], [0, offset], [0, 0])
+    frames = FrameColumns(*(np.array(c, t) for c, t in zip(columns, (np.uint8, np.uint32, np.uint64, np.uint8), strict=True)))
+
+    def binaries(row_ids: Sequence[int]) -> list[BinaryInfo]:
+        assert list(row_ids) == [binary.row_id]
+        return [binary]
+
+    names = namer.names(frames, binaries, [b""], "checkout")
+    return names.functions.names[names.function[1]]
+
+
+def test_file_on_this_host_is_named_without_being_asked_for(tmp_path: Path, program: Path) -> None:
+    namer = Namer(SymbolSettings(tmp_path / "symbols", debug_roots=()))
+    binary, places = describe(program), addresses_by_nm(program)
+    assert not namer.wanted(binary)
+    assert name_of(namer, binary, places["work"]).startswith("[unknown] app+0x")
+    before = namer.generation
+    assert namer.wait_idle(WAIT_S)
+    assert namer.state(binary).state == NameState.NAMED
+    assert namer.generation > before
+    assert name_of(namer, binary, places["work"]) == "work"
+    namer.close()
+    again = Namer(SymbolSettings(tmp_path / "symbols", debug_roots=()))
+    program.unlink()
+    assert name_of(again, binary, places["main"]) == "main"
+    again.close()
+
+
+def test_file_that_is_not_here_is_asked_for(tmp_path: Path, program: Path) -> None:
+    namer = Namer(SymbolSettings(tmp_path / "symbols", debug_roots=()))
+    binary = replace(describe(program), content_hash=b"\7" * 16)
+    assert not namer.wanted(binary)
+    assert namer.wait_idle(WAIT_S)
+    assert namer.wanted(binary)
+    namer.close()
+
+
+def test_upload_names_the_past(remote: Namer, program: Path) -> None:
+    binary, places = describe(program), addresses_by_nm(program)
+    assert remote.wanted(binary)
+    assert name_of(remote, binary, places["work"]).startswith("[unknown] app+0x")
+    assert upload(remote, binary, program.read_bytes()).status == symbols_pb2.UPLOAD_STATUS_DONE
+    assert remote.wait_idle(WAIT_S)
+    assert name_of(remote, binary, places["work"]) == "work"
+    assert not remote.wanted(binary)
+    answer = upload(remote, binary, program.read_bytes())
+    assert (answer.status, answer.reason) == (symbols_pb2.UPLOAD_STATUS_NOT_WANTED, "its names are known")
+
+
+def test_kernel_names_by_kallsyms(remote: Namer) -> None:
+    kernel = BinaryInfo(3, pb.BINARY_KIND_KERNEL, pb.BUILD_ID_KIND_GNU, b"\4" * 20, b"", b"", (), 0)
+    assert remote.wanted(kernel)
+    upload(remote, kernel, b"0 T _text\n40 t schedule\n80 ! \n", symbols_pb2.UPLOAD_FORMAT_KALLSYMS)
+    assert remote.wait_idle(WAIT_S)
+    assert name_of(remote, kernel, 0x47) == "schedule"
+
+
+def test_forged_upload_names_nothing_and_stands_not_for_ever(remote: Namer, clock: Clock, tmp_path: Path) -> None:
+    """E4: the id inside is another one. Later the true file is taken."""
+    true = compile_program(SOURCE, tmp_path / "true", "-O1", "-Wl,--build-id=0x1234567890abcdef")
+    forged = compile_program("int evil(void) { return 7; } int main(void) { return evil(); }", tmp_path / "forged")
+    binary, places = describe(true), addresses_by_nm(true)
+    assert upload(remote, binary, forged.read_bytes()).status == symbols_pb2.UPLOAD_STATUS_DONE
+    assert remote.wait_idle(WAIT_S)
+    state = remote.state(binary)
+    assert (state.state, state.reason[:24]) == (NameState.FAILED, "malformed: the file has ")
+    assert name_of(remote, binary, places["work"]).startswith("[unknown] true+0x")
+    assert upload(remote, binary, true.read_bytes()).status == symbols_pb2.UPLOAD_STATUS_NOT_WANTED
+    clock.now_s += RETRY_S + 1
+    assert remote.wanted(binary)
+    assert upload(remote, binary, true.read_bytes()).status == symbols_pb2.UPLOAD_STATUS_DONE
+    assert remote.wait_idle(WAIT_S)
+    assert name_of(remote, binary, places["work"]) == "work"
+
+
+def test_same_build_id_other_code_never_crosses(remote: Namer, tmp_path: Path) -> None:
+    """C38, E5"""
+    option = "-Wl,--build-id=0x1234567890abcdef"
+    one = describe(compile_program("int main(void) { return 7; }", tmp_path / "one", option), 1)
+    other = "int before(int x) { return x * 23; } int main(void) { return before(7); }"
+    two = describe(compile_program(other, tmp_path / "two", option), 2)
+    assert one.build_id == two.build_id and one.content_hash != two.content_hash
+    upload(remote, one, (tmp_path / "one").read_bytes())
+    assert remote.wait_idle(WAIT_S)
+    assert remote.wanted(two) and not remote.wanted(one)
+    assert name_of(remote, two, addresses_by_nm(tmp_path / "two")["main"]).startswith("[unknown] two+0x")
+
+
+def test_binary_without_identity_is_never_wanted(remote: Namer, program: Path) -> None:
+    nobody = replace(describe(program), build_id_kind=pb.BUILD_ID_KIND_NONE, build_id=b"", content_hash=b"")
+    assert not remote.wanted(nobody)
+    assert remote.state(nobody).reason == "neither build id nor content hash"
+
+
+def test_file_without_symbols_says_so(remote: Namer, tmp_path: Path) -> None:
+    bare = compile_program("int main(void) { return 7; }", tmp_path / "bare", "-s", "-static", "-nostdlib", "-Wl,-e,main", "-Wl,--build-id")
+    binary = describe(bare)
+    upload(remote, binary, bare.read_bytes())
+    assert remote.wait_idle(WAIT_S)
+    assert (remote.state(binary).state, remote.state(binary).reason) == (NameState.NONE, "the file holds no symbols")
+
+
+def test_table_that_left_the_disk_makes_its_binary_wanted_again(tmp_path: Path, program: Path) -> None:
+    settings = SymbolSettings(tmp_path / "symbols", local_files=False, free_min_bytes=0)
+    first = Namer(settings)
+    binary, places = describe(program), addresses_by_nm(program)
+    upload(first, binary, program.read_bytes())
+    assert first.wait_idle(WAIT_S)
+    first.close()
+    second = Namer(settings)
+    [path] = (tmp_path / "symbols" / "tables").glob("*/*.names")
+    path.unlink()
+    assert second.wanted(binary)
+    assert name_of(second, binary, places["work"]).startswith("[unknown]")
+    second.close()
+
+
+def test_directory_that_cannot_be_made_is_said_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ServerError, match="symbol directory"):
+        Namer(SymbolSettings(tmp_path / "file"))
