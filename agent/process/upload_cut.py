@@ -59,20 +59,19 @@ def cut(source: int, target: int) -> CutExit:
         order = _order(header)
         sections = _sections(source, size_bytes, header, order)
         programs = _programs(source, size_bytes, header, order)
+        copied_bytes = sum(_bytes_in_file(section) for section in sections)
+        if copied_bytes > size_bytes:
+            return CutExit.MALFORMED
+        if copied_bytes > _MAX_OUT_BYTES:
+            return CutExit.TOO_LARGE
         at = _HEADER_BYTES + len(programs)
         _write(target, _HEADER_BYTES, programs)
-        copied_bytes = 0
         for section in sections:
             at = _place(section, at)
-            if section[1] not in (_SHT_NULL, _SHT_NOBITS):
-                copied_bytes += section[5]
-                if copied_bytes > size_bytes:
-                    raise _Refused(CutExit.MALFORMED)
-                _copy(source, section[4], target, at, section[5])
-                section[4] = at
-                at += section[5]
-            else:
-                section[4] = at
+            section_bytes = _bytes_in_file(section)
+            _copy(source, section[4], target, at, section_bytes)
+            section[4] = at
+            at += section_bytes
         at = (at + 7) // 8 * 8
         _write(target, at, b"".join(struct.pack(order + "IIQQQQIIQQ", *section) for section in sections))
         _write(target, 0, _new_header(header, order, at, len(programs) // _PROGRAM_BYTES))
@@ -118,6 +117,10 @@ def _checked(section: list[int], size_bytes: int) -> list[int]:
     if kind == _SHT_PROGBITS and flags & _SHF_ALLOC and flags & _SHF_EXECINSTR:
         section[1] = _SHT_NOBITS
     return section
+
+
+def _bytes_in_file(section: list[int]) -> int:
+    return section[5] if section[1] not in (_SHT_NULL, _SHT_NOBITS) else 0
 
 
 def _place(section: list[int], at: int) -> int:

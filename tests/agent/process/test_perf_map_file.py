@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of which perf maps are read, and when; the process is a folder laid out like /proc/42."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.process.directory import ProcessDirectory
+from agent.process.perf_map_file import PerfMapFiles, PerfMapState, with_jit
+from agent.process.settings import ProcessSettings
+from agent.records.process import MappedBinary, Mapping, MappingKind
+
+NSPID = 17
+
+
+class Host:
+    """Process 42, PID 17 in its namespace, with a clock that stands still unless moved."""
+
+    def __init__(self, tmp_path: Path, settings: ProcessSettings | None = None) -> None:
+        self.map = tmp_path / "42/root/tmp/perf-17.map"
+        self.map.parent.mkdir(parents=True)
+        (tmp_path / "42/status").write_text(f"Uid:\t{os.getuid()}\t{os.geteuid()}\t0\t0\nNStgid:\t42\t{NSPID}\n")
+        self.proc = tmp_path
+        self.now_s = 0.0
+        self.files = PerfMapFiles(settings or ProcessSettings(), tmp_path, lambda: self.now_s)
+        self.state: PerfMapState | None = None
+
+    def refresh(self) -> list[bytes]:
+        """Names known after a look at the file."""
+        directory = ProcessDirectory.open(self.proc, 42)
+        assert directory is not None
+        with directory:
+            namespace_pid = directory.namespace_pid()
+            if self.files.is_changed(42, namespace_pid, self.state):
+                self.state = self.files.read(directory, namespace_pid, self.state)
+        self.now_s += 100
+        return list(self.state.perf_map.names) if self.state is not None and self.state.perf_map is not None else []
+
+
+def test_a_map_is_found_by_the_innermost_pid(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    assert host.refresh() == []
+    host.map.write_bytes(b"10 7 f\n")
+    assert host.refresh() == [b"f"]
+
+
+def test_a_map_that_grows_is_cut_and_rewritten_is_followed(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.map.write_bytes(b"")
+    assert host.refresh() == []
+    host.map.write_bytes(b"10 7 first\n")
+    assert host.refresh() == [b"first"]
+    host.map.write_bytes(b"10 7 first\n20 7 sec")
+    assert host.refresh() == [b"first"]
+    host.map.write_bytes(b"10 7 first\n20 7 second\n")
+    assert host.refresh() == [b"first", b"second"]
+    host.map.write_bytes(b"30 7 x\n")
+    assert host.refresh() == [b"x"]
+    host.map.unlink()
+    assert host.refresh() == [b"x"]
+
+
+def test_an_unchanged_map_is_not_read_again(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.map.write_bytes(b"10 7 f\n")
+    host.refresh()
+    before = host.state
+    host.refresh()
+    assert host.state is before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_map_of_another_user_is_refused(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.map.write_bytes(b"10 7 forged\n")
+    os.chown(host.map, 65534, 65534)
+    assert host.refresh() == []
+    assert host.files.refused == 1
+    host.refresh()
+    assert host.files.refused == 1
+
+
+def test_links_and_fifos_are_refused(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    (tmp_path / "elsewhere").write_bytes(b"10 7 forged\n")
+    host.map.symlink_to(tmp_path / "elsewhere")
+    assert host.refresh() == []
+    host.map.unlink()
+    os.mkfifo(host.map)
+    assert host.refresh() == []
+    assert host.files.refused == 2
+
+
+def test_a_giant_map_is_read_up_to_its_limit(tmp_path: Path) -> None:
+    host = Host(tmp_path, replace(ProcessSettings(), perf_map_file_bytes=7 * 23))
+    host.map.write_bytes(b"".join(b"%02x 1 f\n" % n for n in range(100)))
+    assert len(host.refresh()) == 7 * 23 // len(b"00 1 f\n")
+    assert host.files.truncated == 1
+
+
+def test_maps_share_one_budget_of_memory(tmp_path: Path) -> None:
+    host = Host(tmp_path, replace(ProcessSettings(), perf_map_total_bytes=100))
+    host.map.write_bytes(b"10 7 " + b"n" * 90 + b"\n")
+    assert host.refresh() == []
+    assert host.files.refused == 1
+    host.map.write_bytes(b"10 7 small\n")
+    assert host.refresh() == [b"small"]
+
+
+def test_a_map_that_costs_too_much_waits(tmp_path: Path) -> None:
+    host = Host(tmp_path, replace(ProcessSettings(), perf_map_cpu_burst_s=0.0, perf_map_cpu_share_total=0.0))
+    host.map.write_bytes(b"10 7 f\n")
+    assert host.refresh() == []
+    assert host.files.put_off == 1
+
+
+def test_memory_that_a_map_names_becomes_jit(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.map.write_bytes(b"1800 7 f\n")
+    host.refresh()
+    assert host.state is not None
+    mappings = tuple(
+        MappedBinary(Mapping(start, start + 0x1000, 0, (0, 0), 0, b""), kind, None)
+        for start, kind in ((0x1000, MappingKind.ANONYMOUS), (0x2000, MappingKind.ANONYMOUS), (0x3000, MappingKind.UNREADABLE))
+    )
+    kinds = [mapped.kind for mapped in with_jit(mappings, host.state.perf_map)]
+    assert kinds == [MappingKind.JIT, MappingKind.ANONYMOUS, MappingKind.UNREADABLE]
+    assert with_jit(mappings, None) == mappings
