@@ -21,7 +21,7 @@ from server.query.table_query import SortBy, table
 from server.query.timeline_query import line
 from server.query.timerange import SECOND_NS
 
-MOST_WIDTH_PX = 10_000
+MOST_WIDTH_PX = 1_000_000
 MOST_DEPTH = 10_000
 DEFAULT_WIDTH_PX = 1200
 DEFAULT_DEPTH = 1000

@@ -29,7 +29,9 @@ def page_blueprint(services: AppServices) -> Blueprint:
     page = Blueprint("page", __name__)
 
     @page.get("/")
+    @page.get("/index.html")
     @page.get("/hosts")
+    @page.get("/symbols")
     @page.get("/service/<path:_name>")
     def index(_name: str = "") -> Response:
         return _file(services.page_files, "index.html")

@@ -49,7 +49,7 @@ def _compiled(pattern: str) -> "re2._Regexp":
     options.log_errors = False
     options.max_mem = _MEMORY_BYTES
     try:
-        return re2.compile(_encoded(pattern), options)
+        return re2.compile(pattern.encode("utf-8", "surrogatepass"), options)
     except re2.error as error:
         reason = error.args[0] if error.args else b"not understood"
         words = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges are cut into slots of round lengths."""
+
+import pytest
+
+from server.query.complaint import QueryError
+from server.query.slots import choose_slots
+from server.query.timerange import TimeRange
+
+S = 10**9
+
+
+def test_the_shortest_round_step_that_fits_is_taken() -> None:
+    assert choose_slots(TimeRange(0, 900 * S), None, 60).step_ns == 20 * S
+    assert choose_slots(TimeRange(0, 900 * S), None).step_ns == 10 * S
+    assert choose_slots(TimeRange(0, 86_400 * S), None, 60).step_ns == 1800 * S
+
+
+def test_the_last_slot_is_cut() -> None:
+    slots = choose_slots(TimeRange(100 * S, 125 * S), 10 * S)
+    assert slots.starts_s() == [100.0, 110.0, 120.0]
+    assert slots.lengths_ns() == [10 * S, 10 * S, 5 * S]
+
+
+@pytest.mark.parametrize("step_ns", [0, S // 2, 10**6])
+def test_a_step_can_be_too_short(step_ns: int) -> None:
+    with pytest.raises(QueryError, match="the step is shorter than 1 s"):
+        choose_slots(TimeRange(0, 10 * S), step_ns)
+
+
+def test_there_can_be_too_many() -> None:
+    assert choose_slots(TimeRange(0, 2000 * S), S).count == 2000
+    with pytest.raises(QueryError, match="the range makes more than 2000 steps"):
+        choose_slots(TimeRange(0, 2001 * S), S)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees are kept, extended and made anew when names change."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from server.profile.names import FrameColumns, FrameNames
+from server.query import trees
+from server.query.trees import Binaries, TreeCache
+from tests.server.query.fakes import FakeNamer, FakeStore
+
+
+class CountingNamer(FakeNamer):
+    """Counts how often it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def names(self, frames: FrameColumns, binaries: Binaries, strings: Sequence[bytes], service: str = "") -> FrameNames:
+        self.asked += 1
+        return super().names(frames, binaries, strings, service)
+
+
+def made() -> tuple[FakeStore, CountingNamer, TreeCache]:
+    store, namer = FakeStore(), CountingNamer()
+    store.add([("shop", "a", "t", ["main", "f"], 7)])
+    return store, namer, TreeCache(namer, store.binaries)
+
+
+def names(tree: trees.ServiceTree) -> list[str]:
+    return [tree.tree.table.names[n] for n in tree.tree.name.tolist()]
+
+
+def test_an_unchanged_dictionary_is_not_named_again() -> None:
+    store, namer, cache = made()
+    assert cache.tree(store.dictionary("shop")) is cache.tree(store.dictionary("shop"))
+    assert namer.asked == 1
+
+
+def test_a_longer_dictionary_extends_the_tree_and_a_shorter_one_is_covered() -> None:
+    store, namer, cache = made()
+    short = store.dictionary("shop")
+    cache.tree(short)
+    store.add([("shop", "a", "t", ["main", "e"], 7)])
+    longer = cache.tree(store.dictionary("shop"))
+    assert names(longer) == ["", "main", "e", "f"]
+    assert cache.tree(short) is longer
+    assert namer.asked == 2
+
+
+def test_another_generation_names_all_again() -> None:
+    store, namer, cache = made()
+    cache.tree(store.dictionary("shop"))
+    namer.generation, namer.prefix = 2, "ns::"
+    assert names(cache.tree(store.dictionary("shop"))) == ["", "ns::main", "ns::f"]
+
+
+def test_names_that_change_while_they_are_made_are_not_mixed() -> None:
+    store, namer, cache = made()
+    cache.tree(store.dictionary("shop"))
+    store.add([("shop", "a", "t", ["main", "e"], 7)])
+    before = namer.names
+
+    def changing(frames: FrameColumns, binaries: Binaries, strings: Sequence[bytes], service: str = "") -> FrameNames:
+        namer.generation, namer.prefix = 2, "ns::"
+        return before(frames, binaries, strings, service)
+
+    namer.names = changing  # type: ignore[method-assign]
+    assert names(cache.tree(store.dictionary("shop"))) == ["", "ns::main", "ns::e", "ns::f"]
+
+
+def test_the_oldest_tree_leaves_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "MOST_NODES", 5)
+    store, namer, cache = made()
+    store.add([("mail", "a", "t", ["main", "g"], 7)])
+    cache.tree(store.dictionary("shop"))
+    cache.tree(store.dictionary("mail"))
+    cache.tree(store.dictionary("mail"))
+    assert namer.asked == 2
+    cache.tree(store.dictionary("shop"))
+    assert namer.asked == 3
+
+
+def test_a_service_without_stacks_is_its_root() -> None:
+    store, _, cache = made()
+    assert names(cache.tree(store.dictionary("nobody"))) == [""]
