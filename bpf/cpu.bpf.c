@@ -101,12 +101,14 @@ static __always_inline void count(void *inner, struct cpu_key *key, struct tick_
 		tick->map_busy++;
 }
 
-static __always_inline void walk(struct bpf_perf_event_data *ctx, void *inner, u64 seed, struct cpu_key *key)
+static __always_inline void walk(struct bpf_perf_event_data *ctx, void *inner, u64 seed, struct cpu_key *key,
+				 struct tick_counts *tick)
 {
 	if (!key->is_kernel_thread)
 		key->user_stack = store_stack(ctx, BPF_F_USER_STACK, inner, seed, &key->user_error);
 	if (!is_user_mode(ctx))
 		key->kernel_stack = store_stack(ctx, 0, inner, seed, &key->kernel_error);
+	tick->stack_map_full += (key->user_error == STACK_MAP_FULL) + (key->kernel_error == STACK_MAP_FULL);
 }
 
 static __always_inline void sample(struct bpf_perf_event_data *ctx, int buffer, struct tick_counts *tick, u32 pid)
@@ -134,7 +136,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, int buffer, 
 	key.exec_id = current.process.exec_id;
 	key.is_kernel_thread = current.is_kernel_thread;
 	bpf_get_current_comm(&key.comm, sizeof(key.comm));
-	walk(ctx, stacks_inner, setting->stack_seed, &key);
+	walk(ctx, stacks_inner, setting->stack_seed, &key, tick);
 	count(counts_inner, &key, tick);
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import KernelError
-from agent.kernel.source import expand_includes
+from agent.kernel.source import ReadSource, expand_includes, packaged_source
 from agent.kernel.spec import LoadedProgram, ProgramSpec
 
 TIMEOUT_S = 120
@@ -24,14 +24,14 @@ LOG_NOISE = ("WARNING: Linux version for eBPF", "WARNING: Due to this")
 LOG_TAIL_BYTES = 64 << 10
 
 
-def load(spec: ProgramSpec, header_directory: Path) -> LoadedProgram:
+def load(spec: ProgramSpec, header_directory: Path, read: ReadSource = packaged_source) -> LoadedProgram:
     """Compile, load and take over the program; the header tree is kept in `header_directory`.
 
     Raises KernelError with what the compiler or the verifier said last. Nothing of theirs reaches our standard error.
     """
     request = {
         "source": spec.source,
-        "text": expand_includes(spec.source),
+        "text": expand_includes(spec.source, read),
         "functions": {name: kind.value for name, kind in spec.functions.items()},
         "maps": list(spec.maps),
         "header_directory": str(header_directory),

@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 
 from agent.kernel import bpf
+from agent.kernel.attempts import require_rights
 from agent.kernel.bpf import delete, drain, lookup, read_all, update
 from agent.kernel.buffers import BUFFERS, BufferedMap, MapShape, flip
-from agent.kernel.attempts import require_rights
 from agent.kernel.denylist import refuse_denied
 from agent.kernel.loader import load
 from agent.kernel.perf_event import possible_cpu_count

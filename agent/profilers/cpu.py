@@ -63,6 +63,8 @@ class CpuSettings:
     """None: by CPUs, rate and window."""
     stacks_entries: int | None = None
     """None: by CPUs, rate and window."""
+    can_grow: bool = True
+    """Whether maps that are too small are replaced by larger ones."""
     max_frames: int = STACK_FRAMES
     """The kernel's own limit is obeyed when it is lower."""
 
@@ -80,7 +82,6 @@ class CpuProfiler:
         self._buffer = 0
         self._signalled = 0
         self._stacks_refused = 0
-        self._is_growing = settings.counts_entries is None and settings.stacks_entries is None
         self._period_ns = 1_000_000_000 // settings.rate_hz
         self._limit_frames = min(settings.max_frames, STACK_FRAMES, _kernel_stack_limit())
 
@@ -139,6 +140,11 @@ class CpuProfiler:
     def bpf_run_time_ns(self) -> int:
         """Time spent in the BPF programs since the start; 0 when the kernel does not measure it."""
         return self._program.run_time_ns()
+
+    @property
+    def stacks_refused(self) -> int:
+        """Stacks that found no room since the start; a sample may lose two, and is kept under a mark."""
+        return self._stacks_refused
 
     def map_bytes(self) -> int:
         """Kernel memory of all maps."""
@@ -204,9 +210,10 @@ class CpuProfiler:
         return counts
 
     def _make_room(self, buffer: int, used_counts: int, stacks: Stacks, per_cpu: npt.NDArray[np.void]) -> None:
-        if not self._is_growing:
-            return
         refused_counts, refused_stacks = int(per_cpu["map_full"].sum()), int(per_cpu["stack_map_full"].sum())
+        self._stacks_refused += refused_stacks
+        if not self._settings.can_grow:
+            return
         for name, buffered, used, refused in (
             ("counts", self._counts, used_counts, refused_counts),
             ("stacks", self._stacks, len(stacks.hashes), refused_stacks),

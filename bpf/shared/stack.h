@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Stacks by hash of their addresses, in a hash map of our own: BPF_STACK_TRACE throws away a stack whose slot is taken. */
+/* Stacks by hash of their addresses, in a hash map of our own: BPF's map type for stacks throws one away whose slot is taken. */
 #ifndef EMBERWATCH_STACK_H
 #define EMBERWATCH_STACK_H
 

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The on-CPU program on the real kernel: what is measured against what is known of the program measured."""
+
+import os
+import select
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agent.errors import KernelError
+from agent.kernel.bpf import Command, ids
+from agent.kernel.mounts import CGROUP2, find_mount
+from agent.profilers.cpu import CpuProfiler, CpuSettings
+from agent.records.drain import STACK_MAP_FULL, CpuDrain
+from agent.records.process import ProcessKey
+from emberwatch.v1 import marks_pb2 as marks
+from tests.support.kernel import assert_conserved, own_kernel_objects
+from tests.support.programs import Programs
+
+RATE_HZ = 997
+DEADLINE_S = 20
+
+
+@contextmanager
+def profiling(header_directory: Path, **settings: object) -> Iterator[CpuProfiler]:
+    everything = {"rate_hz": RATE_HZ, "header_directory": header_directory, **settings}
+    with closing(CpuProfiler.start(CpuSettings(**everything))) as profiler:  # type: ignore[arg-type]
+        yield profiler
+
+
+def drains(profiler: CpuProfiler, window_s: float = 0.5) -> Iterator[CpuDrain]:
+    """Window after window, each checked, until the deadline."""
+    until = time.monotonic() + DEADLINE_S
+    while time.monotonic() < until:
+        time.sleep(window_s)
+        drain = profiler.drain()
+        assert_conserved(drain)
+        yield drain
+    pytest.fail("too few samples: the machine is too busy")
+
+
+def stack(drain: CpuDrain, stack_hash: int) -> list[int]:
+    at = int(np.searchsorted(drain.stacks.hashes, np.uint64(stack_hash)))
+    assert drain.stacks.hashes[at] == stack_hash
+    addresses: list[int] = drain.stacks.addresses[drain.stacks.bounds[at] : drain.stacks.bounds[at + 1]].tolist()
+    return addresses
+
+
+def test_shares_are_within_3_points_of_the_truth(header_directory: Path, programs: Programs) -> None:
+    functions = [programs.functions("shares")[name] for name in ("busy_seventy", "busy_twenty", "busy_ten")]
+    everything = programs.functions("shares").values()
+    samples = dict.fromkeys((f.name for f in functions), 0)
+    total = unattributed = 0
+    with programs.running("shares") as process, profiling(header_directory, limit_pids=frozenset({process.pid})) as profiler:
+        for drain in drains(profiler):
+            for key, count in zip(drain.keys, drain.counts.tolist(), strict=True):
+                assert (key["pid"], key["user_error"], key["kernel_error"], key["comm"]) == (process.pid, 0, 0, b"shares")
+                addresses = stack(drain, int(key["user_stack"]))
+                total += count
+                for function in functions:
+                    samples[function.name] += count * any(function.start <= a < function.end for a in addresses)
+                unattributed += count * (not any(f.start <= a < f.end for a in addresses for f in everything))
+            if total >= 2000:
+                break
+    # The loops take nearly all of the time; what is left over is rand() and main itself, a fraction of a percent.
+    assert unattributed <= total * 0.005
+    for function, share in zip(functions, (0.7, 0.2, 0.1), strict=True):
+        assert samples[function.name] / total == pytest.approx(share, abs=0.03)
+
+
+def test_kernel_part_is_empty_and_no_error_in_user_mode(header_directory: Path, programs: Programs) -> None:
+    with programs.running("spin") as process, profiling(header_directory, limit_pids=frozenset({process.pid})) as profiler:
+        drain = next(drains(profiler))
+    in_user_mode = drain.counts[drain.keys["kernel_stack"] == 0].sum()
+    assert in_user_mode > 0.9 * drain.counts.sum() > 0
+    assert not drain.keys["kernel_error"].any()
+    assert not drain.keys["user_error"].any()
+
+
+def test_samples_whose_stack_finds_no_room_are_counted_and_kept(header_directory: Path, programs: Programs) -> None:
+    with programs.running("many_stacks") as process:
+        limits = {"limit_pids": frozenset({process.pid}), "stacks_entries": 8, "can_grow": False}
+        with profiling(header_directory, **limits) as profiler:
+            drain = next(drains(profiler, 1.0))
+            injected = profiler.stacks_refused
+    lost = drain.counts[drain.keys["user_error"] == STACK_MAP_FULL].sum() + drain.counts[drain.keys["kernel_error"] == STACK_MAP_FULL].sum()
+    kept = drain.counts[drain.keys["user_error"] == 0].sum()
+    assert len(drain.stacks.hashes) == 8
+    assert lost == injected > 0
+    assert drain.counts.sum() == kept + drain.counts[drain.keys["user_error"] == STACK_MAP_FULL].sum()
+    assert not drain.keys["user_stack"][drain.keys["user_error"] == STACK_MAP_FULL].any()
+
+
+def test_samples_that_find_no_room_in_the_counts_are_lost_by_reason(header_directory: Path, programs: Programs) -> None:
+    with programs.running("many_stacks") as process:
+        limits = {"limit_pids": frozenset({process.pid}), "counts_entries": 8, "can_grow": False}
+        with profiling(header_directory, **limits) as profiler:
+            drain = next(drains(profiler, 1.0))
+    assert len(drain.keys) == 8
+    assert drain.ticks.lost[marks.LOSS_REASON_MAP_FULL] > 0
+    assert marks.LOSS_REASON_MAP_BUSY not in drain.ticks.lost
+
+
+def test_maps_that_were_too_small_grow(header_directory: Path, programs: Programs) -> None:
+    with programs.running("many_stacks") as process:
+        limits = {"limit_pids": frozenset({process.pid}), "counts_entries": 8, "stacks_entries": 8}
+        with profiling(header_directory, **limits) as profiler:
+            for number, drain in enumerate(drains(profiler)):
+                is_lossless = marks.LOSS_REASON_MAP_FULL not in drain.ticks.lost and not (drain.keys["user_error"] == STACK_MAP_FULL).any()
+                if number >= 2 and is_lossless and len(drain.keys) > 8:
+                    break
+
+
+def test_recursion_of_130_is_cut_at_127_and_says_so(header_directory: Path, programs: Programs) -> None:
+    with programs.running("recursion", "130") as process, profiling(header_directory, limit_pids=frozenset({process.pid})) as profiler:
+        drain = next(drains(profiler))
+    place = np.searchsorted(drain.stacks.hashes, drain.keys["user_stack"])
+    assert drain.counts.sum() > 0
+    assert drain.stacks.is_truncated[place].all()
+    assert set(np.diff(drain.stacks.bounds)[place].tolist()) == {127}
+
+
+def test_shallow_stack_is_whole(header_directory: Path, programs: Programs) -> None:
+    with programs.running("recursion", "40") as process, profiling(header_directory, limit_pids=frozenset({process.pid})) as profiler:
+        drain = next(drains(profiler))
+    descend = programs.functions("recursion")["descend"]
+    addresses = stack(drain, int(drain.keys["user_stack"][0]))
+    assert not drain.stacks.is_truncated.any()
+    assert sum(descend.start <= address < descend.end for address in addresses) == 40
+
+
+def test_new_process_is_signalled_within_milliseconds(header_directory: Path, programs: Programs) -> None:
+    programs.path("spin")
+    with profiling(header_directory) as profiler:
+        profiler.new_processes()
+        with programs.running("spin") as process:
+            key, delay_s = _wait_for(profiler, process.pid)
+            start_ticks = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
+    assert delay_s < 0.25
+    assert key.start_boot_ns // 10_000_000 == start_ticks
+
+
+def test_exec_makes_another_process_of_the_same_pid(header_directory: Path, programs: Programs) -> None:
+    programs.path("spin")
+    with profiling(header_directory) as profiler, programs.running("spin", "exec") as process:
+        before, _ = _wait_for(profiler, process.pid)
+        after, _ = _wait_for(profiler, process.pid, but=before)
+    assert before.start_boot_ns == after.start_boot_ns
+    assert before.exec_id < after.exec_id
+
+
+def _wait_for(profiler: CpuProfiler, pid: int, but: ProcessKey | None = None) -> tuple[ProcessKey, float]:
+    """The first signal of this pid that is not `but`, and how long it took."""
+    start = time.monotonic()
+    while time.monotonic() < start + DEADLINE_S:
+        select.select([profiler.wake_fd], [], [], 1.0)
+        for key in profiler.new_processes():
+            if key.pid == pid and key != but and (but is not None or key.exec_id):
+                return key, time.monotonic() - start
+    raise AssertionError(f"process {pid} was not signalled")
+
+
+def test_process_tree_is_followed_through_forks_and_nothing_else_is_seen(header_directory: Path, programs: Programs) -> None:
+    with (
+        programs.running("spin"),
+        programs.running("forks") as root,
+        profiling(header_directory, limit_pids=frozenset({root.pid})) as profiler,
+    ):
+        tree = {root.pid, *_fork(root)}
+        try:
+            seen: set[int] = set()
+            for drain in drains(profiler):
+                seen |= set(drain.keys["pid"].tolist())
+                assert drain.ticks.filtered > 0
+                if seen == tree:
+                    break
+        finally:
+            for pid in tree - {root.pid}:
+                os.kill(pid, 9)
+    assert len(tree) == 3
+
+
+def _fork(root: "subprocess.Popen[str]") -> list[int]:
+    """Have the program fork; the pids of its child and grandchild."""
+    assert root.stdin and root.stdout
+    root.stdin.write("\n")
+    root.stdin.flush()
+    return [int(pid) for pid in root.stdout.readline().split()]
+
+
+def test_process_that_is_not_there_cannot_be_followed(header_directory: Path) -> None:
+    with pytest.raises(KernelError, match="there is no process 4194305"), profiling(header_directory, limit_pids=frozenset({4194305})):
+        pass
+
+
+def test_cgroup_limits_the_profile(header_directory: Path, programs: Programs) -> None:
+    root = find_mount(CGROUP2.kind)
+    if root is None:
+        pytest.skip("needs cgroup v2")
+    group = root / f"emberwatch-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        with programs.running("spin") as inside, programs.running("spin"):
+            (group / "cgroup.procs").write_text(str(inside.pid))
+            with profiling(header_directory, cgroup=group) as profiler:
+                drain = next(drains(profiler))
+        assert set(drain.keys["pid"].tolist()) == {inside.pid}
+        assert drain.ticks.filtered > 0
+    finally:
+        for _ in range(50):  # The kernel lets go of the last process a moment after it was reaped.
+            try:
+                group.rmdir()
+                break
+            except OSError:
+                time.sleep(0.02)
+
+
+def test_expected_follows_from_the_clock(header_directory: Path) -> None:
+    with profiling(header_directory) as profiler:
+        found = [next(drains(profiler)) for _ in range(3)]
+    cpus = len(os.sched_getaffinity(0))
+    seconds = (found[-1].end_ns - found[0].start_ns) / 1e9
+    # Two periods of grace per CPU: a tick just due may still arrive.
+    assert sum(d.ticks.expected for d in found) == pytest.approx(seconds * cpus * 1e9 / found[0].period_ns, abs=3 * cpus)
+    assert all(later.start_ns == earlier.end_ns for earlier, later in pairwise(found))
+
+
+def test_nothing_is_left_in_the_kernel_after_close(header_directory: Path) -> None:
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    with profiling(header_directory) as profiler:
+        objects = own_kernel_objects()
+        assert profiler.map_bytes() > 0
+        assert profiler.loader_peak_bytes > 30 << 20
+    assert len(objects["prog_id"]) == 2 and len(objects["map_id"]) >= 10
+    until = time.monotonic() + 5
+    while time.monotonic() < until:  # They are freed after a grace period.
+        left = objects["prog_id"] & ids(Command.PROG_GET_NEXT_ID), objects["map_id"] & ids(Command.MAP_GET_NEXT_ID)
+        if not any(left):
+            break
+        time.sleep(0.05)
+    assert left == (set(), set())
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+
+
+def test_run_time_in_the_kernel_is_measured(header_directory: Path, programs: Programs) -> None:
+    with programs.running("spin"), profiling(header_directory) as profiler:
+        drain = next(drains(profiler))
+        assert 0 < profiler.bpf_run_time_ns() < 100_000 * drain.ticks.expected

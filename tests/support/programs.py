@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small C programs to be profiled, built with gcc when a test needs them."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_SPIN = """
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static volatile uint64_t sink;
+/* About a microsecond for each hundred rounds. */
+static inline __attribute__((always_inline)) void work(unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++)
+		sink = sink * 6364136223846793005u + 1442695040888963407u;
+}
+"""
+
+SOURCES = {
+    # Work split 70/20/10 by rounds of one loop, in pieces of some microseconds and in random order: not in phase with any clock.
+    "shares": """
+__attribute__((noinline)) void busy_seventy(unsigned n) { work(n); asm volatile(""); }
+__attribute__((noinline)) void busy_twenty(unsigned n) { work(n); asm volatile(""); }
+__attribute__((noinline)) void busy_ten(unsigned n) { work(n); asm volatile(""); }
+int main(void)
+{
+	for (;;) {
+		unsigned n = 2000 + rand() % 4000;
+		switch (rand() % 3) { /* each gets the same share of calls, and rounds by its name */
+		case 0: busy_seventy(n * 7); break;
+		case 1: busy_twenty(n * 2); break;
+		default: busy_ten(n); break;
+		}
+	}
+}
+""",
+    # A recursion as deep as the argument says that spins at its bottom; the frames above are main and what the C library calls it from.
+    "recursion": """
+__attribute__((noinline)) unsigned descend(unsigned depth)
+{
+	if (depth <= 1)
+		for (;;)
+			work(1000);
+	return descend(depth - 1) + 1;
+}
+int main(int argc, char **argv) { return (int)descend((unsigned)atoi(argv[argc - 1])); }
+""",
+    # A new depth, thus a new stack, every few milliseconds.
+    "many_stacks": """
+__attribute__((noinline)) unsigned descend(unsigned depth)
+{
+	if (depth <= 1) {
+		work(100000);
+		return 1;
+	}
+	return descend(depth - 1) + 1;
+}
+int main(void) { for (;;) descend(1 + (unsigned)rand() % 90); }
+""",
+    # A line on standard input makes it fork a child that forks another; all spin. Prints the pids of both.
+    "forks": """
+int main(void)
+{
+	if (getchar() == EOF)
+		return 1;
+	if (!fork()) {
+		int grandchild = fork();
+		if (grandchild)
+			printf("%d %d\\n", getpid(), grandchild), fflush(stdout);
+	}
+	for (;;)
+		work(1000);
+}
+""",
+    # Spins; with an argument it first becomes itself again (exec) after some milliseconds of work.
+    "spin": """
+int main(int argc, char **argv)
+{
+	if (argc > 1) {
+		work(30000000);
+		execl(argv[0], argv[0], (char *)0);
+	}
+	for (;;)
+		work(1000);
+}
+""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a program: its addresses in the process, as the program is not position independent."""
+
+    name: str
+    start: int
+    end: int
+
+
+class Programs:
+    """Builds programs into a directory, each once."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    @staticmethod
+    def can_build() -> bool:
+        return shutil.which("gcc") is not None
+
+    def path(self, name: str) -> Path:
+        """The program of SOURCES with this name, with frame pointers and fixed addresses."""
+        built = self._directory / name
+        if not built.exists():
+            source = self._directory / f"{name}.c"
+            source.write_text(_SPIN + SOURCES[name])
+            flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-shrink-wrap", "-fno-optimize-sibling-calls", "-no-pie", "-w"]
+            subprocess.run(["gcc", *flags, "-o", str(built), str(source)], check=True, capture_output=True)
+        return built
+
+    def functions(self, name: str) -> dict[str, Function]:
+        """Functions of a program by name, from its symbol table."""
+        listed = subprocess.run(["nm", "-S", "--defined-only", str(self.path(name))], check=True, capture_output=True, text=True).stdout
+        found = {}
+        for line in listed.splitlines():
+            fields = line.split()
+            if len(fields) == 4 and fields[2] in "tT":
+                start = int(fields[0], 16)
+                found[fields[3]] = Function(fields[3], start, start + int(fields[1], 16))
+        return found
+
+    @contextmanager
+    def running(self, name: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+        """The program at work until the block ends. What it forked ends by itself only if its parent kills it."""
+        pipe = subprocess.PIPE
+        process = subprocess.Popen([str(self.path(name)), *arguments], stdin=pipe, stdout=pipe, text=True)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
