@@ -22,6 +22,8 @@ from server.errors import ServerError
 
 Progress = Callable[[str, float], None]
 """Told what runs and how much of it is done, 0 to 1."""
+Ask = Callable[[Api, str, float], bytes]
+"""Gets an answer for a selector and the moment (unix seconds) from which on everything was recorded."""
 _READY_S = 60.0
 _NAMES_S = 30.0
 _HOLD = "import os,sys; go=int(sys.argv[1]); os.read(go,1) or os._exit(0); os.close(go); os.execvp(sys.argv[2],sys.argv[2:])"
@@ -38,20 +40,21 @@ class Recording:
     rate_hz: int
 
 
-def record(wanted: Recording, ask: Callable[[Api, str], str], progress: Progress) -> str:
-    """Record, and give the answer `ask` gets from the private server for a selector. Raises ServerError when a part fails."""
+def record(wanted: Recording, ask: Ask, progress: Progress) -> bytes:
+    """Record, and give the answer `ask` gets from the private server. Raises ServerError when a part fails."""
     if os.geteuid() != 0:
         raise ServerError("recording loads eBPF programs and needs root")
     with tempfile.TemporaryDirectory(prefix="emberwatch-record-") as folder, _held(wanted.command) as held:
         command = ["server.cli", "serve", "--data-dir", f"{folder}/server", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
         progress("starting", 0.0)
+        began_s = time.time()
         server = Child.start("emberwatch-server", command, _READY_S)
         try:
             _sample(wanted, held, Path(folder), str(server.facts["grpc"]), progress)
             api = Api(f"http://{server.facts['http']}")
             progress("naming", 0.0)
             api.await_names(_NAMES_S)
-            return ask(api, wanted.kind + "{}")
+            return ask(api, wanted.kind + "{}", began_s - 1)
         finally:
             server.stop(10)
 

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server as one process: store, names, gRPC for agents, HTTP for people, and the upkeep between them."""
+
+import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import waitress
+
+from server.config import Settings
+from server.errors import Overloaded, ServerError
+from server.http.app import create_app
+from server.http.services import AppServices
+from server.ingest.push import Ingest
+from server.ingest.service import add_services
+from server.query.binary_query import NameState
+from server.query.profile_query import ProfileQuery
+from server.store.engine import DirectoryLock
+from server.store.migrate import migrate
+from server.store.protocol import BinaryInfo, RetireLimits
+from server.store.sql_store import SqlStore
+from server.symbols.namer import Namer
+from server.symbols.settings import SymbolSettings
+
+log = logging.getLogger(__name__)
+
+GRPC_THREADS = 8
+HTTP_THREADS = 8
+MESSAGE_BYTES = 17 << 20
+UPKEEP_S = 20.0
+_GRACE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the server listens, HOST:PORT, with the ports that were really taken."""
+
+    http: str
+    grpc: str
+
+
+class Server:
+    """Everything of one data directory. `start`, then `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._closing = ExitStack()
+        self._is_closing = threading.Event()
+
+    def start(self) -> Addresses:
+        """Bring up the schema, then listen. Raises ServerError naming what is in the way and the remedy."""
+        try:
+            return self._start()
+        except BaseException:
+            self._closing.close()
+            raise
+
+    def close(self) -> None:
+        """Answer what is in flight, then let go of everything."""
+        self._is_closing.set()
+        self._closing.close()
+
+    def _start(self) -> Addresses:
+        data = _made(Path(self._settings.data_dir))
+        lock = DirectoryLock(data)
+        self._closing.callback(lock.release)
+        url = f"sqlite:///{data / 'emberwatch.db'}"
+        migrate(url)
+        self._store = SqlStore(url)
+        self._closing.callback(self._store.close)
+        roots = tuple(Path(root) for root in self._settings.debug_roots.split(":") if root)
+        self._namer = Namer(SymbolSettings(data / "symbols", local_files=self._settings.local_files, debug_roots=roots))
+        self._closing.callback(self._namer.close)
+        grpc_address = self._serve_grpc()
+        http_address = self._serve_http()
+        upkeep = threading.Thread(target=self._keep_up, name="upkeep", daemon=True)
+        upkeep.start()
+        self._closing.callback(upkeep.join, _GRACE_S)
+        return Addresses(http_address, grpc_address)
+
+    def _serve_grpc(self) -> str:
+        options = [
+            ("grpc.max_receive_message_length", MESSAGE_BYTES),
+            ("grpc.max_send_message_length", MESSAGE_BYTES),
+            ("grpc.so_reuseport", 0),
+        ]
+        server = grpc.server(ThreadPoolExecutor(GRPC_THREADS, "grpc"), options=options, maximum_concurrent_rpcs=4 * GRPC_THREADS)
+        add_services(server, Ingest(self._store, self._namer, time.time_ns, self._settings.rate_hz), self._namer)
+        host = self._settings.grpc.rpartition(":")[0]
+        try:
+            port = server.add_insecure_port(self._settings.grpc)
+        except RuntimeError as error:
+            raise ServerError(f"cannot listen for agents on {self._settings.grpc}: is it taken? Choose another with --grpc") from error
+        server.start()
+        self._closing.callback(lambda: server.stop(_GRACE_S).wait())
+        return f"{host}:{port}"
+
+    def _serve_http(self) -> str:
+        query = ProfileQuery(self._store, self._namer, time.time_ns)
+        app = create_app(AppServices(query, name_state=self._name_state))
+        host, _, port = self._settings.http.rpartition(":")
+        try:
+            server = waitress.create_server(app, host=host.strip("[]"), port=int(port), threads=HTTP_THREADS, ident=None)
+        except OSError as error:
+            raise ServerError(f"cannot listen on {self._settings.http}: {error.strerror}; choose another address with --http") from error
+        thread = threading.Thread(target=server.run, name="http", daemon=True)
+        thread.start()
+        self._closing.callback(server.close)
+        return f"{host}:{server.effective_port}"
+
+    def _name_state(self, binary: BinaryInfo) -> NameState:
+        state = self._namer.state(binary)
+        return NameState(state.state, state.reason)
+
+    def _keep_up(self) -> None:
+        """Turn batches into blocks and drop what is too old, a bounded step at a time."""
+        limits = RetireLimits(keep_s=self._settings.retention_days * 86_400, keep_bytes=self._settings.retention_bytes)
+        while not self._is_closing.wait(UPKEEP_S):
+            try:
+                while not self._is_closing.is_set() and not self._store.compact(time.time_ns()).is_done:
+                    pass
+                while not self._is_closing.is_set() and not self._store.retire(limits, time.time_ns()).is_done:
+                    pass
+            except Overloaded as error:
+                log.warning("upkeep put off reason=%s", error)
+
+
+def _made(directory: Path) -> Path:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ServerError(f"cannot use {directory} for data: {error.strerror}; choose another folder with --data-dir") from error
+    return directory

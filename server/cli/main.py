@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""emberwatch: up, serve, record, query."""
+
+import json
+import logging
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from server.cli.ask import Api
+from server.cli.formats import Format, Paper, ask_for, render
+from server.cli.options import with_settings
+from server.cli.record import Progress as Told
+from server.cli.record import Recording, record
+from server.cli.up import run_up, say_line
+from server.config import Settings, checked
+from server.errors import ServerError
+
+_FORMATS = click.Choice([wanted.value for wanted in Format])
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Continuous profiling: collect, store, name and show where the CPUs of a fleet spend their time."""
+
+
+@main.command()
+@with_settings
+def up(**values: Any) -> None:
+    """Server and agent on this host, until Ctrl-C."""
+    with _errors_in_words():
+        run_up(checked(Settings(**values)), [], say_line)
+
+
+@main.command()
+@with_settings
+@click.option(
+    "--ready-fd", type=int, default=-1, hidden=True, help="Say the addresses on this descriptor when listening; stop when it closes."
+)
+def serve(ready_fd: int, **values: Any) -> None:
+    """The server alone; agents on other machines send to its gRPC port."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    with _errors_in_words():
+        from server.app import Server
+
+        settings = checked(Settings(**values))
+        server = Server(settings)
+        addresses = server.start()
+        logging.getLogger(__name__).info("listening http=%s grpc=%s data=%s", addresses.http, addresses.grpc, settings.data_dir)
+        try:
+            _stay(ready_fd, {"http": addresses.http, "grpc": addresses.grpc})
+        finally:
+            server.close()
+
+
+@main.command("record")
+@click.option("--kind", default="cpu", show_default=True, help="What to record.")
+@click.option("--duration", "duration_s", type=float, help="Seconds; without it, until COMMAND ends, or 10.")
+@click.option("--pid", "pids", type=int, multiple=True, help="Only this process and what it starts; may be given more than once.")
+@click.option("--rate", "rate_hz", type=int, default=99, show_default=True, help="Samples a second and CPU.")
+@click.option("--format", "wanted", type=_FORMATS, default=Format.FOLDED.value, show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of standard output.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def record_command(
+    kind: str, duration_s: float | None, pids: tuple[int, ...], rate_hz: int, wanted: str, output: Path | None, command: tuple[str, ...]
+) -> None:
+    """Profile this host, some processes, or COMMAND from its first instruction to its end, with nothing kept.
+
+    Only the answer goes to standard output; what COMMAND prints there goes to standard error.
+    """
+    recording = Recording(kind, duration_s if duration_s or command else 10.0, pids, command, rate_hz)
+    ask = ask_for(Format(wanted))
+
+    def answer(api: Api, selector: str, from_s: float) -> bytes:
+        return api.get(ask.path, query=selector, **{"from": f"{from_s:.3f}"}, **ask.parameters)
+
+    with _errors_in_words(), _progress() as told:
+        body = record(recording, answer, told)
+    _write(body, Format(wanted), output)
+
+
+@main.command("query")
+@click.argument("selector", default="cpu{}")
+@click.option("--from", "from_", default="-15m", show_default=True, help="Start: -15m, RFC 3339 or unix seconds.")
+@click.option("--until", default="now", show_default=True, help="End, exclusive.")
+@click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
+@click.option("--format", "wanted", type=_FORMATS, default=Format.TOP.value, show_default=True)
+def query_command(selector: str, from_: str, until: str, url: str, wanted: str) -> None:
+    """Ask a server what its page shows: functions, folded stacks or JSON of SELECTOR, for example 'cpu{service="checkout"}'."""
+    ask = ask_for(Format(wanted))
+    with _errors_in_words():
+        body = Api(url.rstrip("/")).get(ask.path, query=selector, **{"from": from_}, until=until, **ask.parameters)
+    _write(body, Format(wanted), None)
+
+
+def _write(body: bytes, wanted: Format, output: Path | None) -> None:
+    is_terminal = output is None and sys.stdout.isatty()
+    text = render(body, wanted, Paper(is_terminal, shutil.get_terminal_size().columns))
+    if output is not None:
+        output.write_text(text)
+    else:
+        click.echo(text, nl=False, color=is_terminal)
+
+
+@contextmanager
+def _errors_in_words() -> Iterator[None]:
+    """Our own errors end a command with their sentence and status 1, without a traceback."""
+    try:
+        yield
+    except ServerError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@contextmanager
+def _progress() -> Iterator[Told]:
+    """A bar on a terminal's standard error; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _, __: None
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=1.0)
+        yield lambda what, share: bar.update(task, description=what, completed=min(share, 1.0))
+
+
+def _stay(ready_fd: int, facts: dict[str, str]) -> None:
+    """Tell the parent that we listen; wait for SIGINT, SIGTERM, or the end of the parent."""
+    stop: list[int] = []
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    signal.set_wakeup_fd(theirs.fileno())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: stop.append(received))
+    if ready_fd < 0:
+        ours.recv(1)
+        return
+    with socket.socket(fileno=ready_fd) as parent:
+        parent.sendall(json.dumps(facts).encode() + b"\n")
+        parent.settimeout(1.0)
+        while not stop:
+            try:
+                if not parent.recv(1):
+                    return
+            except TimeoutError:
+                continue
