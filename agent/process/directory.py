@@ -26,7 +26,7 @@ class ProcessDirectory:
     def open(cls, proc_root: Path, pid: int) -> "ProcessDirectory | None":
         """None when there is no such process."""
         try:
-            return cls(os.open(proc_root / str(pid), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), pid)
+            return cls(os.open(f"{proc_root}/{pid}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), pid)
         except OSError:
             return None
 

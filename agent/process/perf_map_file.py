@@ -61,7 +61,7 @@ class PerfMapFiles:
     def is_changed(self, pid: int, namespace_pid: int, state: PerfMapState | None) -> bool:
         """Whether there is something to read, by one look at the file. A map whose file is gone is kept: its code may still run."""
         try:
-            found = (self._proc_root / str(pid) / "root/tmp" / f"perf-{namespace_pid}.map").lstat()
+            found = os.lstat(f"{self._proc_root}/{pid}/root/tmp/perf-{namespace_pid}.map")
         except OSError:
             return False
         if state is not None and _key_of(found) == state.key:

@@ -110,12 +110,12 @@ class ProcessReader:
 
     def is_listed(self, pid: int) -> bool:
         """Whether there is a process of this PID, cheaply; it may be another one by now."""
-        return os.access(self._proc_root / str(pid), os.F_OK)
+        return os.access(f"{self._proc_root}/{pid}", os.F_OK)
 
     def fixed_pages(self, pid: int) -> int:
         """Mapped.fixed_pages as it is now: one small read, to see whether maps must be read again."""
         try:
-            fd = os.open(self._proc_root / str(pid) / "statm", os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(f"{self._proc_root}/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return -1
         try:
