@@ -87,15 +87,11 @@ def _elf_symbols(job: Job) -> tuple[TableFacts, Symbols]:
     quality, traits, code = Quality.EMPTY, Traits.NONE, None
     for descriptor in job.sources:
         elf = ElfFile(descriptor)
-        ids = elf.build_ids()
-        if job.key.build_id_kind != pb.BUILD_ID_KIND_NONE:
-            ids = ids.filled_from(elf.section_build_ids())
+        ids = elf.section_build_ids() if elf.sections.size else elf.build_ids()
         _check_identity(job.key, ids)
         found, worth = elf.symbol_tables()
-        if not found and (extra := dynamic_symbols(elf)) is not None:
-            found, worth = [extra], Quality.DYNAMIC
-        if not found and elf.has_broken_sections:
-            raise Refused(BuildStatus.MALFORMED, "section headers cannot be read, and there are no dynamic symbols")
+        if not elf.sections.size:
+            found, worth = _symbols_by_segments(elf), Quality.DYNAMIC
         stubs = plt_symbols(elf)
         tables += found if stubs is None else [*found, stubs]
         quality, traits = max(quality, worth), traits | elf.traits(ids)
@@ -103,6 +99,13 @@ def _elf_symbols(job: Job) -> tuple[TableFacts, Symbols]:
     if code is None or not code.starts.size:
         raise Refused(BuildStatus.UNSUPPORTED, "no executable section or segment")
     return TableFacts(job.key, quality, traits), choose(join(tables), code)
+
+
+def _symbols_by_segments(elf: ElfFile) -> list[RawSymbols]:
+    extra = dynamic_symbols(elf)
+    if extra is None and elf.has_broken_sections:
+        raise Refused(BuildStatus.MALFORMED, "section headers cannot be read, and there are no dynamic symbols")
+    return [] if extra is None else [extra]
 
 
 def _check_identity(key: BinaryKey, ids: BuildIds) -> None:

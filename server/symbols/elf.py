@@ -113,12 +113,12 @@ class ElfFile:
         return np.frombuffer(self.read(offset, size), layout)
 
     def build_ids(self) -> BuildIds:
-        """Build ids by the notes of the segments, which is how the agent sees the file; for debug files see section_build_ids."""
+        """Build ids by the notes of the segments, which is how the agent sees the running file."""
         notes = self.segments[self.segments["type"] == PT_NOTE][:MAX_NOTES_PER_FILE]
         return self._build_ids(notes["offset"].tolist(), notes["filesz"].tolist(), notes["align"].tolist())
 
     def section_build_ids(self) -> BuildIds:
-        """Build ids by the notes of the sections: the segments of a debug file may point nowhere."""
+        """Build ids by the notes of the sections: in a debug file, and in one whose text was cut, segments point nowhere."""
         notes = self.sections[self.sections["type"] == SHT_NOTE][:MAX_NOTES_PER_FILE]
         return self._build_ids(notes["offset"].tolist(), notes["size"].tolist(), notes["align"].tolist())
 

@@ -89,5 +89,5 @@ def note(owner: bytes, kind: int, descriptor: bytes, padding: int = 4) -> bytes:
 
 def proto_id(key: BinaryKey) -> pb.BinaryId:
     """The identity as a message holds it."""
-    kind = pb.BuildIdKind.ValueType(key.build_id_kind)
+    kind = pb.BuildIdKind.Name(pb.BuildIdKind.ValueType(key.build_id_kind))
     return pb.BinaryId(build_id_kind=kind, build_id=key.build_id, content_hash=key.content_hash)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from agent.process.upload_cut import CutExit, cut
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import symbols_pb2
 from server.symbols.build_result import BuildStatus
 from server.symbols.identity import BinaryKey, key_of
-from tests.server.symbols.programs import build_here, compile_program, describe, name_at
+from tests.server.symbols.programs import addresses_by_nm, build_here, compile_program, describe, name_at
 
 MUTATIONS = 2000
 KERNEL = BinaryKey(pb.BINARY_KIND_KERNEL, pb.BUILD_ID_KIND_GNU, b"\1" * 20, b"")
@@ -56,6 +57,24 @@ def test_kernel_by_kallsyms_only_and_files_by_elf_only(tmp_path: Path) -> None:
     assert build_here(KERNEL, listing)[0].status == BuildStatus.UNSUPPORTED
     file_key = BinaryKey(pb.BINARY_KIND_ELF, pb.BUILD_ID_KIND_GNU, b"\1" * 20, b"\2" * 16)
     assert build_here(file_key, listing, form=symbols_pb2.UPLOAD_FORMAT_KALLSYMS)[0].status == BuildStatus.UNSUPPORTED
+
+
+@pytest.mark.parametrize("options", [("-O1",), ("-O1", "-Wl,-z,noseparate-code"), ("-O1", "-static"), ("-O1", "-Wl,--build-id=none")])
+def test_file_whose_text_the_agent_cut_gives_the_same_names(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Its program headers are those of the whole file and point at other bytes now."""
+    source = "int work(int x) { return x * 7; } int main(void) { return work(1); }"
+    program = compile_program(source, tmp_path / "p", *options)
+    uploaded = tmp_path / "cut"
+    with program.open("rb") as whole, uploaded.open("wb") as target:
+        assert cut(whole.fileno(), target.fileno()) == CutExit.DONE
+    assert uploaded.stat().st_size < program.stat().st_size
+    key, places = key_of(describe(program)), addresses_by_nm(program)
+    result, table = build_here(key, uploaded)
+    assert (result.status, result.reason) == (BuildStatus.OK, "")
+    _, expected = build_here(key, program)
+    assert table is not None and expected is not None
+    assert len(table) == len(expected) > 0
+    assert [name_at(table, places[name] + 1) for name in ("work", "main")] == ["work", "main"]
 
 
 def test_mutated_files_always_end_in_one_of_four_words(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from server.symbols.elf import ElfFile
 from server.symbols.elf_dynamic import dynamic_symbols
@@ -18,9 +19,11 @@ def test_all_dynamic_symbols_are_found(tmp_path: Path, style: str) -> None:
     program = compile_program(SOURCE, tmp_path / style, "-O1", "-shared", "-fPIC", f"-Wl,--hash-style={style}")
     with program.open("rb") as file:
         found = dynamic_symbols(ElfFile(file.fileno()))
+        table = ELFFile(file).get_section_by_name(".dynsym")
+        assert isinstance(table, SymbolTableSection)
         wanted = {
             symbol["st_value"]
-            for symbol in ELFFile(file).get_section_by_name(".dynsym").iter_symbols()
+            for symbol in table.iter_symbols()
             if symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["type"] == "STT_FUNC"
         }
     assert found is not None and len(wanted) >= 24

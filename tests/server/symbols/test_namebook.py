@@ -198,5 +198,5 @@ def test_a_store_that_starts_anew_is_noticed() -> None:
 
 
 def test_no_frames_at_all() -> None:
-    none = FrameColumns(*(np.zeros(0, dtype) for dtype in (np.uint8, np.uint32, np.uint64, np.uint8)))
+    none = FrameColumns(np.zeros(0, np.uint8), np.zeros(0, np.uint32), np.zeros(0, np.uint64), np.zeros(0, np.uint8))
     assert Source().names(NameBook(), none).function.size == 0

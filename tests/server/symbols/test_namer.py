@@ -48,11 +48,13 @@ def program(tmp_path: Path) -> Path:
     return compile_program(SOURCE, tmp_path / "app", "-O1")
 
 
-def upload(namer: Namer, binary: BinaryInfo, data: bytes, form: int = symbols_pb2.UPLOAD_FORMAT_ELF) -> symbols_pb2.UploadResponse:
+def upload(
+    namer: Namer, binary: BinaryInfo, data: bytes, form: symbols_pb2.UploadFormat = symbols_pb2.UPLOAD_FORMAT_ELF
+) -> symbols_pb2.UploadResponse:
     request = symbols_pb2.UploadRequest(
-        kind=pb.BinaryKind.ValueType(binary.kind),
+        kind=pb.BinaryKind.Name(pb.BinaryKind.ValueType(binary.kind)),
         id=proto_id(key_of(binary)),
-        format=symbols_pb2.UploadFormat.ValueType(form),
+        format=form,
         size_bytes=len(data),
         upload_hash=hashlib.blake2b(data, digest_size=16).digest(),
     )
@@ -67,17 +69,17 @@ def upload(namer: Namer, binary: BinaryInfo, data: bytes, form: int = symbols_pb
 def name_of(namer: Namer, binary: BinaryInfo, address: int) -> str:
     """Name of one leaf frame at an address of the file (an offset, for the kernel)."""
     code = [s for s in binary.segments if s[4] & 1] or [(0, 0, 0, 0, 0)]
-    kind = {pb.BINARY_KIND_KERNEL: pb.PLACE_KIND_KERNEL}.get(binary.kind, pb.PLACE_KIND_FILE)  # type: ignore[call-overload]
+    kind = pb.PLACE_KIND_KERNEL if binary.kind == pb.BINARY_KIND_KERNEL else pb.PLACE_KIND_FILE
     offset = address - code[0][1] + code[0][0]
-    columns = ([0, kind], [0, binary.row_id], [0, offset], [0, 0])
-    frames = FrameColumns(*(np.array(c, t) for c, t in zip(columns, (np.uint8, np.uint32, np.uint64, np.uint8), strict=True)))
+    refs, offsets = np.array([0, binary.row_id], np.uint32), np.array([0, offset], np.uint64)
+    frames = FrameColumns(np.array([0, kind], np.uint8), refs, offsets, np.zeros(2, np.uint8))
 
     def binaries(row_ids: Sequence[int]) -> list[BinaryInfo]:
         assert list(row_ids) == [binary.row_id]
         return [binary]
 
     names = namer.names(frames, binaries, [b""], "checkout")
-    return names.functions.names[names.function[1]]
+    return names.functions.names[int(names.function[1])]
 
 
 def test_file_on_this_host_is_named_without_being_asked_for(tmp_path: Path, program: Path) -> None:

@@ -19,8 +19,8 @@ def raw(*rows: Row) -> RawSymbols:
         places.append(len(blob))
         blob += row[3].encode() + b"\0"
     columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    numbers = [np.array(columns[0], np.uint64), np.array(columns[1], np.uint64)]
-    return RawSymbols(*numbers, np.array(columns[2], np.uint8), np.array(places, np.int64), np.frombuffer(blob, np.uint8))
+    starts, sizes, ranks = np.array(columns[0], np.uint64), np.array(columns[1], np.uint64), np.array(columns[2], np.uint8)
+    return RawSymbols(starts, sizes, ranks, np.array(places, np.int64), np.frombuffer(blob, np.uint8))
 
 
 def chosen(*rows: Row, code: tuple[int, int] = CODE) -> list[tuple[int, int, str, bool]]:

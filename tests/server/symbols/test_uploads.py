@@ -47,14 +47,25 @@ def receiver() -> Receiver:
     return Receiver()
 
 
-def make(directory: Path, receiver: Receiver, **limits: int) -> SymbolUploads:
-    settings = replace(SymbolSettings(directory, free_min_bytes=0), **limits)
+def make(
+    directory: Path,
+    receiver: Receiver,
+    upload_max_bytes: int = 2 << 30,
+    upload_quota_bytes: int = 8 << 30,
+    free_min_bytes: int = 0,
+) -> SymbolUploads:
+    settings = SymbolSettings(
+        directory,
+        upload_max_bytes=upload_max_bytes,
+        upload_quota_bytes=upload_quota_bytes,
+        free_min_bytes=free_min_bytes,
+    )
     return SymbolUploads(settings, receiver.refusal, receiver.deliver, receiver.clock)
 
 
 def piece(offset: int, data: bytes, whole: bytes = DATA, key: BinaryKey = KEY) -> symbols_pb2.UploadRequest:
     return symbols_pb2.UploadRequest(
-        kind=batch_pb2.BinaryKind.ValueType(key.kind),
+        kind=batch_pb2.BINARY_KIND_ELF,
         id=proto_id(key),
         format=symbols_pb2.UPLOAD_FORMAT_ELF,
         size_bytes=len(whole),
@@ -158,7 +169,7 @@ def test_uploads_stop_before_the_disk_is_full(tmp_path: Path, receiver: Receiver
     class Disk:
         f_frsize, f_blocks, f_bavail = 4096, real.f_blocks, 4
 
-    monkeypatch.setattr(uploads.os, "statvfs", lambda _: Disk)
+    monkeypatch.setattr("server.symbols.uploads.os.statvfs", lambda _: Disk)
     assert make(tmp_path, receiver).receive(piece(0, DATA)).status == DONE
     with pytest.raises(Overloaded, match="stay free"):
         make(tmp_path, receiver, free_min_bytes=14_080).receive(piece(0, DATA, key=OTHER))
