@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The routes of /api/v1 (README has the list): parameters in, columns of JSON out. All are GET and change nothing."""
 
+from dataclasses import replace
 from enum import StrEnum
 
 from flask import Blueprint, Response, request
@@ -59,8 +60,9 @@ def _graph_routes(api: Blueprint, services: AppServices) -> None:
         text = given.text("search")
         if text:
             search(text, mode)  # a bad regex is told before any work
-        profile = query.profile(given.question())
-        if answer_format is Format.FOLDED:
+        is_folded = answer_format is Format.FOLDED
+        profile = query.profile(replace(given.question(), is_counted=is_folded))
+        if is_folded:
             return text_response("".join(f"{stack}\n" for stack in export_lines(profile.weighed)), "emberwatch.folded.txt")
         view = View(width_px=width_px, root=_node(profile, at), depth=depth)
         return json_response(serialise.flamegraph_json(profile, view, text, mode))

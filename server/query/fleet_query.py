@@ -31,7 +31,7 @@ class ServiceRow:
     spark: list[float]
     """Cores per slot."""
     version: str
-    """The one that was seen first last."""
+    """The one that was seen first last; "" when none is known."""
     version_since_unix_ns: int
     versions: int
     hosts: int
@@ -168,7 +168,7 @@ def _service_row(rows: _Rows, series: list[SeriesInfo], known: ServiceInfo | Non
     per_slot = rows.timeline.columns["ns"][rows.members].sum(axis=0)
     cpu_ns = int(per_slot.sum())
     hosts = {_host(series[i]) for i in rows.members.tolist()}
-    versions = known.versions if known else ()
+    versions = [version for version in known.versions if version.version] if known else []
     return ServiceRow(
         service=rows.service,
         cpu_ns=cpu_ns,

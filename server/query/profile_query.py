@@ -41,6 +41,8 @@ class Question:
     """The outermost level is the thread's name."""
     is_inverted: bool = False
     """Leaf first."""
+    is_counted: bool = False
+    """Without a column, take the kind's first one, which counts, and not its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +110,11 @@ class ProfileQuery:
         """Answer a question. Raises QueryError, LimitExceeded or Overloaded."""
         with self._place():
             chosen = self.choose(question.selector, question.range)
-            column = width_column(chosen.kind, question.column)
+            column = width_column(chosen.kind, question.column or (chosen.kind.columns[0].name if question.is_counted else ""))
             weights = self._weights(chosen, question.range, column)
             weighed, first = self._tree(weights, column.name, question.is_by_thread)
             samples = sum(service.totals[chosen.kind.columns[0].name] for service in weights.services.values())
-            quality = self._quality(chosen, question, weighed)
+            quality = self._quality(chosen, question, weighed, has_rows=weights.rows > 0)
             shown = inverted(weighed) if question.is_inverted else weighed
             return Profile(
                 kind=chosen.kind.name,
@@ -153,7 +155,7 @@ class ProfileQuery:
         ]
         return join(branches), None
 
-    def _quality(self, chosen: Chosen, question: Question, weighed: WeighedTree) -> Quality:
+    def _quality(self, chosen: Chosen, question: Question, weighed: WeighedTree, has_rows: bool) -> Quality:
         span, now = question.range, self.now_unix_ns()
         hosts = chosen.hosts
         accounts = self.store.accounts(chosen.kind.name, span.from_unix_ns, span.until_unix_ns)
@@ -166,7 +168,9 @@ class ProfileQuery:
         }
         at = min(now, span.until_unix_ns)
         silent = sorted({agent.host for agent in self.store.agents() if agent.host in expected and is_silent(agent, at)})
-        return Quality(add_accounts(accounts, None if chosen.is_all else hosts), stack_shares(weighed), len(hosts), tuple(silent))
+        return Quality(
+            add_accounts(accounts, None if chosen.is_all else hosts), stack_shares(weighed), len(hosts) if has_rows else 0, tuple(silent)
+        )
 
     def _nearest_data_s(self, question: Question) -> float | None:
         matches = question.selector.test()

@@ -86,10 +86,16 @@ def test_thread_level_inversion_and_depth() -> None:
 
 
 def test_folded_starts_with_the_thread_when_asked() -> None:
-    response = client(ROWS).get(f"{GRAPH}&column=samples&group=thread&format=folded")
+    response = client(ROWS).get(f"{GRAPH}&group=thread&format=folded")
     assert response.mimetype == "text/plain"
     assert response.text.splitlines() == ["main;main;parse;__x64_sys_write_[k] 23", "main;main;send 2", "worker-N;main;parse 7"]
     assert response.headers["Content-Disposition"] == 'attachment; filename="emberwatch.folded.txt"'
+
+
+def test_folded_counts_samples_unless_asked_otherwise() -> None:
+    given = client([("mail", "a", "main", ["send"], 7)])
+    assert given.get(f"{GRAPH}&format=folded").text == "send 7\n"
+    assert given.get(f"{GRAPH}&format=folded&column=ns").text == f"send {7 * PERIOD_NS}\n"
 
 
 def test_a_stack_of_30000_frames_is_answered() -> None:
