@@ -54,8 +54,8 @@ class _JitNames:
     """The perf map of one process; names get a number when they are first met."""
 
     def __init__(self, perf_map: PerfMap) -> None:
-        self._starts = np.array((0, *perf_map.starts), np.uint64)
-        self._ends = np.array((0, *perf_map.ends), np.uint64)
+        self._starts = np.concatenate((np.zeros(1, np.uint64), perf_map.starts))
+        self._ends = np.concatenate((np.zeros(1, np.uint64), perf_map.ends))
         self._names = perf_map.names
         self._numbers: dict[int, int] = {}
 
@@ -136,7 +136,7 @@ class Locator:
     def _located(self, process: Process) -> _Located:
         kept = self._processes.pop(process.key, None)
         if kept is None or kept.generation != process.generation:
-            jit = _JitNames(process.perf_map) if process.perf_map and process.perf_map.starts else None
+            jit = _JitNames(process.perf_map) if process.perf_map is not None else None
             kept = _Located(process.generation, self._process_ranges(process.mappings), jit)
         self._processes[process.key] = kept
         return kept

@@ -61,8 +61,14 @@ def tree_from_stacks(frames: Index, bounds: Index) -> Tree:
 
 
 def _root_first_order(frames: Index, bounds: Index) -> Index:
-    """Sort the stacks by their frames, root first. Byte strings of big-endian numbers compare like the stacks do."""
-    blob = frames[::-1].astype(">u4").tobytes()
+    """Sort the stacks by their frames, root first, frequent frames before rare ones, which compresses best.
+
+    Byte strings of big-endian numbers compare like the stacks do.
+    """
+    uses = np.bincount(frames)
+    rank = np.empty(len(uses), ">u4")
+    rank[np.argsort(-uses, kind="stable")] = np.arange(1, len(uses) + 1)
+    blob = rank[frames[::-1]].tobytes()
     ends = ((int(bounds[-1]) - bounds) * 4).tolist()
     keys = [blob[ends[i + 1] : ends[i]] for i in range(len(ends) - 1)]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)

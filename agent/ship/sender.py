@@ -26,7 +26,7 @@ from agent.ship.record import RecordId
 from agent.ship.spool import Spool
 from agent.ship.strip import Stripped, stripped, whole
 from emberwatch.v1 import batch_pb2 as pb
-from emberwatch.v1 import collector_pb2, columns
+from emberwatch.v1 import collector_pb2, columns, packing
 from emberwatch.v1 import marks_pb2 as marks
 from emberwatch.v1.marks_pb2 import LossReason
 
@@ -36,7 +36,9 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 BACKLOG_PAUSE_S = 0.1
 """Between records of a backlog: the host comes first, and so does the server after its restart."""
 _MOST_KEYS_IN_ANSWER = 1 << 26
-_ZSTD_LEVEL = 3
+_ZSTD_LEVEL = 6
+_PACK_FROM_ROWS = 2000
+"""Rows with frames from which packing is worth its CPU time: 1 us a row, for 40 % fewer bytes."""
 
 KeyNumbers = columns.U64
 Push = Callable[[collector_pb2.PushRequest], collector_pb2.PushResponse]
@@ -173,7 +175,8 @@ class Sender:
 
     def _request(self, parcel: Parcel, attempt: Stripped) -> collector_pb2.PushRequest:
         payload, raw_size_bytes, raw_crc32 = parcel.payload, parcel.raw_size_bytes, parcel.raw_crc32
-        if attempt.known_count:
+        is_packed = attempt.new_count >= _PACK_FROM_ROWS and packing.pack(attempt.batch)
+        if attempt.known_count or is_packed:
             raw = attempt.batch.SerializeToString()
             payload, raw_size_bytes, raw_crc32 = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(raw), len(raw), zlib.crc32(raw)
         return collector_pb2.PushRequest(

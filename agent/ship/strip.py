@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from agent.records.folded import Folded, Index, Rows, Values, folded_from_message, message_from_folded, pruned
+from agent.records.folded import Index, Rows, Values, folded_from_message, message_from_folded, pruned
 from agent.ship.key_hash import KeyHasher
 from agent.ship.known import UNKNOWN, KeyHashes, KnownKeys
 from emberwatch.v1 import batch_pb2 as pb
@@ -37,6 +37,8 @@ class Stripped:
     series: tuple[StrippedSeries, ...]
     known_count: int
     """Rows that go as numbers; when 0, `batch` is the whole batch."""
+    new_count: int
+    """Rows that go with their frames."""
 
 
 def stripped(batch: pb.FoldedBatch, hasher: KeyHasher, known: KnownKeys) -> Stripped:
@@ -55,18 +57,16 @@ def stripped(batch: pb.FoldedBatch, hasher: KeyHasher, known: KnownKeys) -> Stri
         kept.append(_numbered(rows, of_series, known_rows, new_rows))
         series.append(StrippedSeries(of_series[known_rows], of_rows.take(known_rows), of_rows.take(new_rows)))
     known_count = sum(len(one.known_numbers) for one in series)
+    new_count = len(numbers) - known_count
     if not known_count:
-        return Stripped(batch, tuple(series), 0)
-    return Stripped(message_from_folded(pruned(_with_series(folded, kept))), tuple(series), known_count)
+        return Stripped(batch, tuple(series), 0, new_count)
+    sent = message_from_folded(pruned(replace(folded, series=tuple(kept))))
+    return Stripped(sent, tuple(series), known_count, new_count)
 
 
 def whole(batch: pb.FoldedBatch, hasher: KeyHasher) -> Stripped:
     """Send everything, but know what the answer refers to."""
     return stripped(batch, hasher, KnownKeys())
-
-
-def _with_series(folded: Folded, series: list[Rows]) -> Folded:
-    return replace(folded, series=tuple(series))
 
 
 def _numbered(rows: Rows, numbers: Index, known_rows: Index, new_rows: Index) -> Rows:

@@ -25,23 +25,23 @@ _sym_db = _symbol_database.Default()
 from emberwatch.v1 import marks_pb2 as emberwatch_dot_v1_dot_marks__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65mberwatch/v1/batch.proto\x12\remberwatch.v1\x1a\x19\x65mberwatch/v1/marks.proto\"R\n\x06\x43olumn\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\r\n\x05width\x18\x02 \x01(\r\x12+\n\x06\x63oding\x18\x03 \x01(\x0e\x32\x1b.emberwatch.v1.ColumnCoding\"A\n\x0bStringTable\x12\x0c\n\x04\x62lob\x18\x01 \x01(\x0c\x12$\n\x05sizes\x18\x02 \x01(\x0b\x32\x15.emberwatch.v1.Column\"e\n\x08\x42inaryId\x12\x31\n\rbuild_id_kind\x18\x01 \x01(\x0e\x32\x1a.emberwatch.v1.BuildIdKind\x12\x10\n\x08\x62uild_id\x18\x02 \x01(\x0c\x12\x14\n\x0c\x63ontent_hash\x18\x03 \x01(\x0c\"k\n\x07Segment\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\r\n\x05vaddr\x18\x02 \x01(\x04\x12\x17\n\x0f\x66ile_size_bytes\x18\x03 \x01(\x04\x12\x19\n\x11memory_size_bytes\x18\x04 \x01(\x04\x12\r\n\x05\x66lags\x18\x05 \x01(\r\"\xa2\x01\n\x06\x42inary\x12\'\n\x04kind\x18\x01 \x01(\x0e\x32\x19.emberwatch.v1.BinaryKind\x12#\n\x02id\x18\x02 \x01(\x0b\x32\x17.emberwatch.v1.BinaryId\x12\x0c\n\x04path\x18\x03 \x01(\x0c\x12(\n\x08segments\x18\x04 \x03(\x0b\x32\x16.emberwatch.v1.Segment\x12\x12\n\nsize_bytes\x18\x05 \x01(\x04\"\xa9\x01\n\nFrameTable\x12$\n\x05kinds\x18\x01 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12#\n\x04refs\x18\x02 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07offsets\x18\x03 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12(\n\tis_return\x18\x04 \x01(\x0b\x32\x15.emberwatch.v1.Column\"d\n\nStackTable\x12/\n\x10parent_distances\x18\x01 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12%\n\x06\x66rames\x18\x02 \x01(\x0b\x32\x15.emberwatch.v1.Column\"\xd1\x01\n\x08KeyTable\x12%\n\x06stacks\x18\x01 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07seconds\x18\x02 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07objects\x18\x03 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07threads\x18\x04 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07\x63lasses\x18\x05 \x01(\x0b\x32\x15.emberwatch.v1.Column\"\x8a\x01\n\x0bValueColumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04unit\x18\x02 \x01(\t\x12#\n\x05merge\x18\x03 \x01(\x0e\x32\x14.emberwatch.v1.Merge\x12%\n\x06values\x18\x04 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12\x13\n\x0btimes_first\x18\x05 \x01(\x04\"$\n\x05Label\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\"\xbf\x01\n\x06Series\x12$\n\x06labels\x18\x01 \x03(\x0b\x32\x14.emberwatch.v1.Label\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12)\n\nknown_keys\x18\x03 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12)\n\x08new_keys\x18\x04 \x01(\x0b\x32\x17.emberwatch.v1.KeyTable\x12+\n\x07\x63olumns\x18\x05 \x03(\x0b\x32\x1a.emberwatch.v1.ValueColumn\"@\n\x04Loss\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.emberwatch.v1.LossReason\x12\r\n\x05value\x18\x02 \x01(\x04\"~\n\x07\x41\x63\x63ount\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x10\n\x08\x65xpected\x18\x02 \x01(\x04\x12\x0e\n\x06stored\x18\x03 \x01(\x04\x12\x0c\n\x04idle\x18\x04 \x01(\x04\x12\x10\n\x08\x66iltered\x18\x05 \x01(\x04\x12#\n\x06losses\x18\x06 \x03(\x0b\x32\x13.emberwatch.v1.Loss\"\x8f\x01\n\tHostFacts\x12\x0c\n\x04host\x18\x01 \x01(\x0c\x12\x16\n\x0ekernel_release\x18\x02 \x01(\x0c\x12\x13\n\x0bonline_cpus\x18\x03 \x01(\r\x12\x15\n\ragent_version\x18\x04 \x01(\t\x12\x0f\n\x07rate_hz\x18\x05 \x01(\r\x12\r\n\x05\x66lags\x18\x06 \x03(\t\x12\x10\n\x08window_s\x18\x07 \x01(\r\"\xc3\x02\n\x0b\x46oldedBatch\x12\x0f\n\x07version\x18\x01 \x01(\r\x12&\n\x04host\x18\x02 \x01(\x0b\x32\x18.emberwatch.v1.HostFacts\x12+\n\x07strings\x18\x03 \x01(\x0b\x32\x1a.emberwatch.v1.StringTable\x12\'\n\x08\x62inaries\x18\x04 \x03(\x0b\x32\x15.emberwatch.v1.Binary\x12)\n\x06\x66rames\x18\x05 \x01(\x0b\x32\x19.emberwatch.v1.FrameTable\x12)\n\x06stacks\x18\x06 \x01(\x0b\x32\x19.emberwatch.v1.StackTable\x12%\n\x06series\x18\x07 \x03(\x0b\x32\x15.emberwatch.v1.Series\x12(\n\x08\x61\x63\x63ounts\x18\x08 \x03(\x0b\x32\x16.emberwatch.v1.Account*_\n\x0c\x43olumnCoding\x12\x1d\n\x19\x43OLUMN_CODING_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43OLUMN_CODING_PLAIN\x10\x01\x12\x17\n\x13\x43OLUMN_CODING_DELTA\x10\x02*q\n\x0b\x42uildIdKind\x12\x1d\n\x19\x42UILD_ID_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11\x42UILD_ID_KIND_GNU\x10\x01\x12\x14\n\x10\x42UILD_ID_KIND_GO\x10\x02\x12\x16\n\x12\x42UILD_ID_KIND_NONE\x10\x03*\x84\x01\n\nBinaryKind\x12\x1b\n\x17\x42INARY_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x42INARY_KIND_ELF\x10\x01\x12\x16\n\x12\x42INARY_KIND_KERNEL\x10\x02\x12\x16\n\x12\x42INARY_KIND_MODULE\x10\x03\x12\x14\n\x10\x42INARY_KIND_VDSO\x10\x04*\xa7\x01\n\tPlaceKind\x12\x1a\n\x16PLACE_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fPLACE_KIND_FILE\x10\x01\x12\x15\n\x11PLACE_KIND_KERNEL\x10\x02\x12\x15\n\x11PLACE_KIND_MODULE\x10\x03\x12\x12\n\x0ePLACE_KIND_JIT\x10\x04\x12\x12\n\x0ePLACE_KIND_BPF\x10\x05\x12\x13\n\x0fPLACE_KIND_MARK\x10\x06*Q\n\x05Merge\x12\x15\n\x11MERGE_UNSPECIFIED\x10\x00\x12\r\n\tMERGE_SUM\x10\x01\x12\r\n\tMERGE_MAX\x10\x02\x12\x13\n\x0fMERGE_HISTOGRAM\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65mberwatch/v1/batch.proto\x12\remberwatch.v1\x1a\x19\x65mberwatch/v1/marks.proto\"R\n\x06\x43olumn\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\r\n\x05width\x18\x02 \x01(\r\x12+\n\x06\x63oding\x18\x03 \x01(\x0e\x32\x1b.emberwatch.v1.ColumnCoding\"A\n\x0bStringTable\x12\x0c\n\x04\x62lob\x18\x01 \x01(\x0c\x12$\n\x05sizes\x18\x02 \x01(\x0b\x32\x15.emberwatch.v1.Column\"e\n\x08\x42inaryId\x12\x31\n\rbuild_id_kind\x18\x01 \x01(\x0e\x32\x1a.emberwatch.v1.BuildIdKind\x12\x10\n\x08\x62uild_id\x18\x02 \x01(\x0c\x12\x14\n\x0c\x63ontent_hash\x18\x03 \x01(\x0c\"k\n\x07Segment\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\r\n\x05vaddr\x18\x02 \x01(\x04\x12\x17\n\x0f\x66ile_size_bytes\x18\x03 \x01(\x04\x12\x19\n\x11memory_size_bytes\x18\x04 \x01(\x04\x12\r\n\x05\x66lags\x18\x05 \x01(\r\"\xa2\x01\n\x06\x42inary\x12\'\n\x04kind\x18\x01 \x01(\x0e\x32\x19.emberwatch.v1.BinaryKind\x12#\n\x02id\x18\x02 \x01(\x0b\x32\x17.emberwatch.v1.BinaryId\x12\x0c\n\x04path\x18\x03 \x01(\x0c\x12(\n\x08segments\x18\x04 \x03(\x0b\x32\x16.emberwatch.v1.Segment\x12\x12\n\nsize_bytes\x18\x05 \x01(\x04\"\xa9\x01\n\nFrameTable\x12$\n\x05kinds\x18\x01 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12#\n\x04refs\x18\x02 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07offsets\x18\x03 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12(\n\tis_return\x18\x04 \x01(\x0b\x32\x15.emberwatch.v1.Column\"\xe4\x02\n\nStackTable\x12/\n\x10parent_distances\x18\x01 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12%\n\x06\x66rames\x18\x02 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12%\n\x06\x63limbs\x18\x03 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07lengths\x18\x04 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12+\n\x0c\x63hild_counts\x18\x05 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12\'\n\x08\x63hildren\x18\x06 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12,\n\rfirst_choices\x18\x07 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12+\n\x0cnext_choices\x18\x08 \x01(\x0b\x32\x15.emberwatch.v1.Column\"\xd1\x01\n\x08KeyTable\x12%\n\x06stacks\x18\x01 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07seconds\x18\x02 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07objects\x18\x03 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07threads\x18\x04 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12&\n\x07\x63lasses\x18\x05 \x01(\x0b\x32\x15.emberwatch.v1.Column\"\x8a\x01\n\x0bValueColumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04unit\x18\x02 \x01(\t\x12#\n\x05merge\x18\x03 \x01(\x0e\x32\x14.emberwatch.v1.Merge\x12%\n\x06values\x18\x04 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12\x13\n\x0btimes_first\x18\x05 \x01(\x04\"$\n\x05Label\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\"\xbf\x01\n\x06Series\x12$\n\x06labels\x18\x01 \x03(\x0b\x32\x14.emberwatch.v1.Label\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12)\n\nknown_keys\x18\x03 \x01(\x0b\x32\x15.emberwatch.v1.Column\x12)\n\x08new_keys\x18\x04 \x01(\x0b\x32\x17.emberwatch.v1.KeyTable\x12+\n\x07\x63olumns\x18\x05 \x03(\x0b\x32\x1a.emberwatch.v1.ValueColumn\"@\n\x04Loss\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.emberwatch.v1.LossReason\x12\r\n\x05value\x18\x02 \x01(\x04\"~\n\x07\x41\x63\x63ount\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x10\n\x08\x65xpected\x18\x02 \x01(\x04\x12\x0e\n\x06stored\x18\x03 \x01(\x04\x12\x0c\n\x04idle\x18\x04 \x01(\x04\x12\x10\n\x08\x66iltered\x18\x05 \x01(\x04\x12#\n\x06losses\x18\x06 \x03(\x0b\x32\x13.emberwatch.v1.Loss\"\x8f\x01\n\tHostFacts\x12\x0c\n\x04host\x18\x01 \x01(\x0c\x12\x16\n\x0ekernel_release\x18\x02 \x01(\x0c\x12\x13\n\x0bonline_cpus\x18\x03 \x01(\r\x12\x15\n\ragent_version\x18\x04 \x01(\t\x12\x0f\n\x07rate_hz\x18\x05 \x01(\r\x12\r\n\x05\x66lags\x18\x06 \x03(\t\x12\x10\n\x08window_s\x18\x07 \x01(\r\"\xc3\x02\n\x0b\x46oldedBatch\x12\x0f\n\x07version\x18\x01 \x01(\r\x12&\n\x04host\x18\x02 \x01(\x0b\x32\x18.emberwatch.v1.HostFacts\x12+\n\x07strings\x18\x03 \x01(\x0b\x32\x1a.emberwatch.v1.StringTable\x12\'\n\x08\x62inaries\x18\x04 \x03(\x0b\x32\x15.emberwatch.v1.Binary\x12)\n\x06\x66rames\x18\x05 \x01(\x0b\x32\x19.emberwatch.v1.FrameTable\x12)\n\x06stacks\x18\x06 \x01(\x0b\x32\x19.emberwatch.v1.StackTable\x12%\n\x06series\x18\x07 \x03(\x0b\x32\x15.emberwatch.v1.Series\x12(\n\x08\x61\x63\x63ounts\x18\x08 \x03(\x0b\x32\x16.emberwatch.v1.Account*_\n\x0c\x43olumnCoding\x12\x1d\n\x19\x43OLUMN_CODING_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43OLUMN_CODING_PLAIN\x10\x01\x12\x17\n\x13\x43OLUMN_CODING_DELTA\x10\x02*q\n\x0b\x42uildIdKind\x12\x1d\n\x19\x42UILD_ID_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11\x42UILD_ID_KIND_GNU\x10\x01\x12\x14\n\x10\x42UILD_ID_KIND_GO\x10\x02\x12\x16\n\x12\x42UILD_ID_KIND_NONE\x10\x03*\x84\x01\n\nBinaryKind\x12\x1b\n\x17\x42INARY_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x42INARY_KIND_ELF\x10\x01\x12\x16\n\x12\x42INARY_KIND_KERNEL\x10\x02\x12\x16\n\x12\x42INARY_KIND_MODULE\x10\x03\x12\x14\n\x10\x42INARY_KIND_VDSO\x10\x04*\xa7\x01\n\tPlaceKind\x12\x1a\n\x16PLACE_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fPLACE_KIND_FILE\x10\x01\x12\x15\n\x11PLACE_KIND_KERNEL\x10\x02\x12\x15\n\x11PLACE_KIND_MODULE\x10\x03\x12\x12\n\x0ePLACE_KIND_JIT\x10\x04\x12\x12\n\x0ePLACE_KIND_BPF\x10\x05\x12\x13\n\x0fPLACE_KIND_MARK\x10\x06*Q\n\x05Merge\x12\x15\n\x11MERGE_UNSPECIFIED\x10\x00\x12\r\n\tMERGE_SUM\x10\x01\x12\r\n\tMERGE_MAX\x10\x02\x12\x13\n\x0fMERGE_HISTOGRAM\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'emberwatch.v1.batch_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_COLUMNCODING']._serialized_start=2124
-  _globals['_COLUMNCODING']._serialized_end=2219
-  _globals['_BUILDIDKIND']._serialized_start=2221
-  _globals['_BUILDIDKIND']._serialized_end=2334
-  _globals['_BINARYKIND']._serialized_start=2337
-  _globals['_BINARYKIND']._serialized_end=2469
-  _globals['_PLACEKIND']._serialized_start=2472
-  _globals['_PLACEKIND']._serialized_end=2639
-  _globals['_MERGE']._serialized_start=2641
-  _globals['_MERGE']._serialized_end=2722
+  _globals['_COLUMNCODING']._serialized_start=2381
+  _globals['_COLUMNCODING']._serialized_end=2476
+  _globals['_BUILDIDKIND']._serialized_start=2478
+  _globals['_BUILDIDKIND']._serialized_end=2591
+  _globals['_BINARYKIND']._serialized_start=2594
+  _globals['_BINARYKIND']._serialized_end=2726
+  _globals['_PLACEKIND']._serialized_start=2729
+  _globals['_PLACEKIND']._serialized_end=2896
+  _globals['_MERGE']._serialized_start=2898
+  _globals['_MERGE']._serialized_end=2979
   _globals['_COLUMN']._serialized_start=71
   _globals['_COLUMN']._serialized_end=153
   _globals['_STRINGTABLE']._serialized_start=155
@@ -54,22 +54,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BINARY']._serialized_end=597
   _globals['_FRAMETABLE']._serialized_start=600
   _globals['_FRAMETABLE']._serialized_end=769
-  _globals['_STACKTABLE']._serialized_start=771
-  _globals['_STACKTABLE']._serialized_end=871
-  _globals['_KEYTABLE']._serialized_start=874
-  _globals['_KEYTABLE']._serialized_end=1083
-  _globals['_VALUECOLUMN']._serialized_start=1086
-  _globals['_VALUECOLUMN']._serialized_end=1224
-  _globals['_LABEL']._serialized_start=1226
-  _globals['_LABEL']._serialized_end=1262
-  _globals['_SERIES']._serialized_start=1265
-  _globals['_SERIES']._serialized_end=1456
-  _globals['_LOSS']._serialized_start=1458
-  _globals['_LOSS']._serialized_end=1522
-  _globals['_ACCOUNT']._serialized_start=1524
-  _globals['_ACCOUNT']._serialized_end=1650
-  _globals['_HOSTFACTS']._serialized_start=1653
-  _globals['_HOSTFACTS']._serialized_end=1796
-  _globals['_FOLDEDBATCH']._serialized_start=1799
-  _globals['_FOLDEDBATCH']._serialized_end=2122
+  _globals['_STACKTABLE']._serialized_start=772
+  _globals['_STACKTABLE']._serialized_end=1128
+  _globals['_KEYTABLE']._serialized_start=1131
+  _globals['_KEYTABLE']._serialized_end=1340
+  _globals['_VALUECOLUMN']._serialized_start=1343
+  _globals['_VALUECOLUMN']._serialized_end=1481
+  _globals['_LABEL']._serialized_start=1483
+  _globals['_LABEL']._serialized_end=1519
+  _globals['_SERIES']._serialized_start=1522
+  _globals['_SERIES']._serialized_end=1713
+  _globals['_LOSS']._serialized_start=1715
+  _globals['_LOSS']._serialized_end=1779
+  _globals['_ACCOUNT']._serialized_start=1781
+  _globals['_ACCOUNT']._serialized_end=1907
+  _globals['_HOSTFACTS']._serialized_start=1910
+  _globals['_HOSTFACTS']._serialized_end=2053
+  _globals['_FOLDEDBATCH']._serialized_start=2056
+  _globals['_FOLDEDBATCH']._serialized_end=2379
 # @@protoc_insertion_point(module_scope)
