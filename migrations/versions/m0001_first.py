@@ -82,7 +82,7 @@ def _make_series() -> None:
         sa.Column("name", sa.String(length=64), nullable=False),
         sa.Column("value", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_store_facts")),
-        comment="dictionary_id: 16 bytes. level0_floor: before it (u64 LE, unix ns) no batch that is in a block is to be read.",
+        comment="names and meanings: server.store.facts",
     )
     op.create_table(
         "services",

@@ -29,6 +29,8 @@ class Span:
     from_unix_ns: int
     until_unix_ns: int
     step_ns: int
+    data_floor_unix_ns: int = 0
+    """Before it, rows are being removed and do not count."""
 
 
 @dataclass(slots=True)
@@ -136,4 +138,4 @@ def _slot_number(start: sa.ColumnElement[int], span: Span) -> sa.ColumnElement[i
 
 def _within(table: sa.sql.base.ReadOnlyColumnCollection[str, sa.Column[Any]], span: Span) -> tuple[sa.ColumnElement[bool], ...]:
     start = table.start_unix_ns
-    return table.kind_id == span.kind_id, start >= span.from_unix_ns, start < span.until_unix_ns
+    return table.kind_id == span.kind_id, start >= max(span.from_unix_ns, span.data_floor_unix_ns), start < span.until_unix_ns

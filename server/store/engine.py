@@ -18,7 +18,6 @@ from sqlalchemy.pool import QueuePool
 
 from server.errors import ConfigError, Overloaded, ServerError
 
-BUSY_TIMEOUT_S = 5.0
 MOST_CONNECTIONS = 32
 
 _AGAIN = {
@@ -33,17 +32,17 @@ _AGAIN = {
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def open_engine(url: str) -> sa.Engine:
+def open_engine(url: str, busy_timeout_s: float = 5.0) -> sa.Engine:
     """Connect to the database at an SQLAlchemy URL. Nothing is opened yet. Raises ConfigError for a URL that makes no sense."""
     try:
         parsed = sa.make_url(url)
         if parsed.get_backend_name() != "sqlite":
-            return sa.create_engine(parsed, pool_size=8, max_overflow=MOST_CONNECTIONS - 8, pool_timeout=BUSY_TIMEOUT_S)
+            return sa.create_engine(parsed, pool_size=8, max_overflow=MOST_CONNECTIONS - 8, pool_timeout=busy_timeout_s)
     except (sa.exc.ArgumentError, ImportError) as error:
         raise ConfigError(f"the store's address {url.rsplit('@', maxsplit=1)[-1]!r} cannot be used: {error}") from error
-    arguments = {"check_same_thread": False, "timeout": BUSY_TIMEOUT_S}
+    arguments = {"check_same_thread": False, "timeout": busy_timeout_s}
     engine = sa.create_engine(
-        parsed, poolclass=QueuePool, pool_size=8, max_overflow=MOST_CONNECTIONS - 8, pool_timeout=BUSY_TIMEOUT_S, connect_args=arguments
+        parsed, poolclass=QueuePool, pool_size=8, max_overflow=MOST_CONNECTIONS - 8, pool_timeout=busy_timeout_s, connect_args=arguments
     )
     sa.event.listen(engine, "connect", _prepare_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)

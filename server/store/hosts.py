@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -35,8 +36,8 @@ class Agents:
         """By host. Ids that share a host name, both seen in the last day, are flagged."""
         found = sorted(self._by_id.values(), key=lambda agent: (agent.host, agent.agent_id))
         newest = max((agent.last_seen_unix_ns for agent in found), default=0)
-        recent = [agent.host for agent in found if newest - agent.last_seen_unix_ns <= _SHARED_WITHIN_NS]
-        return [_flagged(agent, HOST_NAME_SHARED) if recent.count(agent.host) > 1 else agent for agent in found]
+        recent = Counter(agent.host for agent in found if newest - agent.last_seen_unix_ns <= _SHARED_WITHIN_NS)
+        return [_flagged(agent, HOST_NAME_SHARED) if recent[agent.host] > 1 else agent for agent in found]
 
     def see(self, unit: Unit, push: DecodedPush) -> int:
         """Note the push; gives the row of its agent."""

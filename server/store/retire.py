@@ -7,8 +7,9 @@ First go batches that are in blocks, then whatever is past its age, then the old
 import sqlalchemy as sa
 
 from server.store import tables
+from server.store.facts import DATA_FLOOR, LEVEL0_FLOOR, raise_time, read_time
 from server.store.protocol import Retired, RetireLimits
-from server.store.select import MINUTE_NS, level0_floor
+from server.store.select import MINUTE_NS
 from server.store.unit import Unit
 
 MOST_ROWS = 500
@@ -35,19 +36,18 @@ def step(unit: Unit, limits: RetireLimits, now_unix_ns: int) -> Retired:
 
 def _drop_level0(connection: sa.Connection, before_unix_ns: int) -> Retired:
     """Batches of whole minutes that are in blocks: from here on the edges of ranges are taken from blocks there."""
-    table, facts = tables.batches.c, tables.store_facts
-    floor = max(before_unix_ns // MINUTE_NS * MINUTE_NS, level0_floor(connection))
+    table = tables.batches.c
+    floor = max(before_unix_ns // MINUTE_NS * MINUTE_NS, read_time(connection, LEVEL0_FLOOR))
     where = sa.and_(table.is_compacted.is_(True), table.start_unix_ns < floor)
     if connection.execute(sa.select(table.id).where(where).limit(1)).first() is None:
         return Retired()
-    connection.execute(facts.delete().where(facts.c.name == "level0_floor"))
-    connection.execute(facts.insert().values(name="level0_floor", value=floor.to_bytes(8, "little")))
+    raise_time(connection, LEVEL0_FLOOR, floor)
     return _drop_oldest(connection, tables.batches, where)
 
 
 def _drop_old(connection: sa.Connection, before_unix_ns: int) -> list[Retired]:
     """Whole minutes past their age."""
-    before = before_unix_ns // MINUTE_NS * MINUTE_NS
+    before = raise_time(connection, DATA_FLOOR, before_unix_ns // MINUTE_NS * MINUTE_NS)
     for table in (tables.accounts, tables.losses):
         _delete(connection, table, table.c.start_unix_ns < before)
     return [_drop_oldest(connection, table, table.c.start_unix_ns < before) for table in (tables.batches, tables.blocks)]
@@ -66,6 +66,7 @@ def _drop_over_bytes(connection: sa.Connection, keep_bytes: int) -> Retired:
         if freed >= over and start >= until:
             break
         until, freed = start + MINUTE_NS, freed + size
+    until = raise_time(connection, DATA_FLOOR, until)
     dropped = [_drop_oldest(connection, one, one.c.start_unix_ns < until) for one in (tables.blocks, tables.batches)]
     freed = sum(one.size_bytes for one in dropped)
     blocks, batches = dropped[0].blocks, dropped[1].batches

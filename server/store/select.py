@@ -11,7 +11,7 @@ transaction. Batches are kept for some hours; before `level0_floor` they are gon
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from server.errors import LimitExceeded
 from server.store import tables
 from server.store.container import decompress
+from server.store.facts import DATA_FLOOR, LEVEL0_FLOOR, read_time
 from server.store.index import SeriesIndex, index_from_bytes, index_of, join
 from server.store.protocol import Piece, Selection, Timeline
 from server.store.push import ValueMerge
@@ -69,6 +70,7 @@ def scope_of(registry: Registry, selection: Selection) -> Scope | None:
 
 def pieces(connection: sa.Connection, registry: Registry, scope: Scope) -> Iterator[Piece]:
     """See Store.select."""
+    scope = _still_there(connection, scope)
     yield from _block_pieces(connection, registry, scope)
     yield from _batch_pieces(connection, registry, scope)
 
@@ -77,7 +79,7 @@ def timeline(connection: sa.Connection, registry: Registry, scope: Scope, step_n
     """See Store.timeline."""
     selection = scope.selection
     slots = -(-(selection.until_unix_ns - selection.from_unix_ns) // step_ns)
-    index = _entries(connection, registry, scope)
+    index = _entries(connection, registry, _still_there(connection, scope))
     ids, rows = np.unique(index.series, return_inverse=True)
     if ids.size * slots > MOST_CELLS:
         raise LimitExceeded(f"{ids.size} series over {slots} steps are more than {MOST_CELLS} values: ask for longer steps or fewer series")
@@ -101,17 +103,18 @@ def empty_timeline(selection: Selection, step_ns: int) -> Timeline:
     return Timeline(selection.from_unix_ns, step_ns, np.zeros(0, np.int64), {}, np.zeros((0, slots), np.bool_))
 
 
-def level0_floor(connection: sa.Connection) -> int:
-    """Before it, batches that are in a block may be gone and do not count."""
-    value = connection.execute(sa.select(tables.store_facts.c.value).where(tables.store_facts.c.name == "level0_floor")).scalar()
-    return int.from_bytes(value, "little") if value else 0
+def _still_there(connection: sa.Connection, scope: Scope) -> Scope:
+    """Without what is being removed."""
+    floor = read_time(connection, DATA_FLOOR)
+    start = max(scope.selection.from_unix_ns, floor)
+    return replace(scope, selection=replace(scope.selection, from_unix_ns=start, until_unix_ns=max(start, scope.selection.until_unix_ns)))
 
 
 def _block_range(connection: sa.Connection, selection: Selection) -> tuple[int, int]:
     """Starts of the minutes taken from blocks: whole ones, and where batches are gone those that start in the range."""
     first = -(-selection.from_unix_ns // MINUTE_NS) * MINUTE_NS
     last = selection.until_unix_ns // MINUTE_NS * MINUTE_NS
-    if last < selection.until_unix_ns and last < level0_floor(connection):
+    if last < selection.until_unix_ns and last < read_time(connection, LEVEL0_FLOOR):
         last += MINUTE_NS
     return first, max(first, last)
 
@@ -163,7 +166,7 @@ def _batch_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -
 
 def _not_in_blocks(connection: sa.Connection, selection: Selection) -> sa.ColumnElement[bool]:
     """Batches of the range that no block taken holds."""
-    table, floor = tables.batches.c, level0_floor(connection)
+    table, floor = tables.batches.c, read_time(connection, LEVEL0_FLOOR)
     first, last = _block_range(connection, selection)
     start = table.start_unix_ns
     in_range = sa.and_(start >= selection.from_unix_ns, start < selection.until_unix_ns)

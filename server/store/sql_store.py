@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
-import sqlalchemy as sa
-
 from server.errors import BadRequest
-from server.store import accounts, catalog, compact, retire, select, tables
+from server.store import accounts, catalog, compact, facts, retire, select
 from server.store.append import Appender
 from server.store.dictionaries import Dictionaries
 from server.store.engine import open_engine, reading
@@ -39,19 +37,22 @@ class StoreLimits:
     """What one store takes."""
 
     most_active_series: int = 100_000
+    busy_timeout_s: float = 5.0
+    """How long a transaction waits for another process that has locked the database."""
 
 
 class SqlStore:
     """A Store (server.store.protocol) on SQLite or PostgreSQL; the schema must be there (server.store.migrate)."""
 
     def __init__(self, url: str, limits: StoreLimits | None = None) -> None:
-        self._engine = open_engine(url)
+        limits = limits or StoreLimits()
+        self._engine = open_engine(url, limits.busy_timeout_s)
         self._units = UnitOfWork(self._engine)
         self._upkeep = Lock()
         self._dictionaries = Dictionaries()
         self._dictionary_id = self._read_dictionary_id()
         with reading(self._engine) as connection:
-            self._registry = Registry(connection, (limits or StoreLimits()).most_active_series)
+            self._registry = Registry(connection, limits.most_active_series)
             self._agents, self._binaries = Agents(connection), Binaries(connection)
         self._appender = Appender(self._dictionary_id, self._registry, self._agents, self._binaries, self._dictionaries)
 
@@ -100,9 +101,10 @@ class SqlStore:
         row = self._registry.kinds.get(kind)
         if row is None or until_unix_ns <= from_unix_ns:
             return []
-        span = accounts.Span(row.row_id, from_unix_ns, until_unix_ns, step_ns or until_unix_ns - from_unix_ns)
+        step = step_ns or until_unix_ns - from_unix_ns
         with reading(self._engine) as connection:
-            return accounts.slots(connection, span)
+            floor = facts.read_time(connection, facts.DATA_FLOOR)
+            return accounts.slots(connection, accounts.Span(row.row_id, from_unix_ns, until_unix_ns, step, floor))
 
     def catalog(self, from_unix_ns: int, until_unix_ns: int) -> list[ServiceInfo]:
         """See Store."""
@@ -110,6 +112,7 @@ class SqlStore:
 
     def dictionary(self, service: str) -> ServiceDictionary:
         """See Store."""
+        self._units.wait_published()
         service_id = self._registry.services.get(service)
         if service_id is None:
             return Dictionaries.empty(service)
@@ -140,10 +143,9 @@ class SqlStore:
 
     def _read_dictionary_id(self) -> bytes:
         """Made once per store, at its first start."""
-        facts = tables.store_facts
         with self._units.begin() as unit:
-            found = unit.connection.execute(sa.select(facts.c.value).where(facts.c.name == "dictionary_id")).scalar()
+            found = facts.read_bytes(unit.connection, facts.DICTIONARY_ID)
             if found is None:
                 found = os.urandom(16)
-                unit.connection.execute(facts.insert().values(name="dictionary_id", value=found))
-            return bytes(found)
+                facts.write_bytes(unit.connection, facts.DICTIONARY_ID, found)
+            return found

@@ -24,7 +24,7 @@ store_facts = Table(
     metadata,
     Column("name", String(64), primary_key=True),
     Column("value", LargeBinary, nullable=False),
-    comment="dictionary_id: 16 bytes. level0_floor: before it (u64 LE, unix ns) no batch that is in a block is to be read.",
+    comment="names and meanings: server.store.facts",
 )
 
 services = Table(

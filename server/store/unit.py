@@ -2,7 +2,7 @@
 """One writing transaction and what has to follow in memory: memory shows what the disk holds, whether it commits or not."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -29,6 +29,12 @@ class UnitOfWork:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._lock = Lock()
+        self._publishing = Lock()
+
+    def wait_published(self) -> None:
+        """Come back when memory shows all that the disk showed at the call: what was read from it can be looked up."""
+        with self._publishing:
+            pass
 
     @contextmanager
     def begin(self) -> Iterator[Unit]:
@@ -42,13 +48,15 @@ class UnitOfWork:
 
     def _run(self) -> Iterator[Unit]:
         undo: list[Callable[[], None]] = []
-        try:
-            with writing(self._engine) as connection:
-                unit = Unit(connection, on_rollback=undo)
-                yield unit
-        except BaseException:
-            for step in reversed(undo):
+        with ExitStack() as held:
+            try:
+                with writing(self._engine) as connection:
+                    unit = Unit(connection, on_rollback=undo)
+                    yield unit
+                    held.enter_context(self._publishing)
+            except BaseException:
+                for step in reversed(undo):
+                    step()
+                raise
+            for step in unit.on_commit:
                 step()
-            raise
-        for step in unit.on_commit:
-            step()
