@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import collector_pb2 as collector
-from emberwatch.v1 import columns
+from emberwatch.v1 import columns, packing
 from server.errors import BadRequest, LimitExceeded
 from server.ingest.checks import bounded, name, text_of
 from server.ingest.inflate import inflate
@@ -33,6 +33,7 @@ def decode_push(request: collector.PushRequest, received_unix_ns: int, limits: I
     except DecodeError as error:
         raise BadRequest(f"the payload is not a FoldedBatch: {error}") from error
     try:
+        packing.unpack(batch, limits.table_entries)
         return _decode_batch(envelope, batch, limits)
     except columns.ColumnError as error:
         raise BadRequest(f"the batch is malformed: {error}") from error
