@@ -3,8 +3,9 @@
 
 import pytest
 
-from server.errors import BadRequest
+from server.errors import BadRequest, Overloaded
 from server.profile.nametable import PathFlag
+from server.query import profile_query
 from server.query.profile_query import ProfileQuery, Question
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
@@ -160,6 +161,22 @@ def test_an_unknown_column_is_told() -> None:
     _, query = made(ROWS)
     with pytest.raises(BadRequest, match="has no column 'nanos' that adds up"):
         query.profile(question(column="nanos"))
+
+
+def test_too_many_questions_at_once_are_told_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile_query, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(profile_query, "LONGEST_WAIT_S", 0.0)
+    _, query = made(ROWS)
+    with pytest.raises(Overloaded, match="try again"):
+        query.profile(question())
+
+
+def test_a_failed_question_frees_its_place() -> None:
+    _, query = made(ROWS)
+    for _ in range(2 * profile_query.MOST_AT_ONCE):
+        with pytest.raises(BadRequest):
+            query.profile(question("cqu"))
+    assert query.profile(question(column="samples")).samples == 32
 
 
 def test_labels_of_the_config_select_too() -> None:
