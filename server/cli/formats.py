@@ -75,6 +75,8 @@ def render(body: bytes, wanted: Format, paper: Paper) -> str:
     answer: Json = json.loads(body)
     if wanted is Format.JSON:
         return json.dumps(answer, indent=2 if paper.is_terminal else None) + "\n"
+    if not answer["total"]:
+        return headline(answer) + "\n"
     return _rich_table(answer, paper.width) if paper.is_terminal else _plain_table(answer)
 
 

@@ -77,7 +77,7 @@ def test_nothing_says_where_there_is_something() -> None:
     assert headline({"total": 0, "seconds": 0.0, "nearest_data_s": 1_700_000_000.0}) == (
         "no data in this range; the nearest is at 2023-11-14T22:13:20Z"
     )
-    assert headline({"total": 0, "seconds": 0.0, "nearest_data_s": None}) == "no data in this range"
+    assert render(b'{"total": 0, "seconds": 0.0, "nearest_data_s": null}', Format.TOP, Paper()) == "no data in this range\n"
 
 
 def test_folded_and_json_pass_through() -> None:
