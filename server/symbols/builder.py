@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 TIMEOUT_S = 60.0
 """Wall time; the child's CPU time is bounded by itself (CPU_S)."""
 ATTEMPTS = 2
-COMMAND = (sys.executable, "-m", "server.symbols.build_child")
+COMMAND = (sys.executable, "-P", "-m", "server.symbols.build_child")
+"""-P: nothing is imported from the directory that the server happens to run in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,8 @@ class ElfFile:
 
     def traits(self, ids: BuildIds) -> Traits:
         """Go programs are known by their note or by their line table."""
-        return Traits.GO if ids.go or ".gopclntab" in self.section_names else Traits.NONE
+        has_line_table = any(name.endswith(".gopclntab") for name in self.section_names)  # .data.rel.ro.gopclntab when PIE.
+        return Traits.GO if ids.go or has_line_table else Traits.NONE
 
     def symbol_tables(self) -> tuple[list[RawSymbols], Quality]:
         """All symbol tables that can be read, and how good they are."""

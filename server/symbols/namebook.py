@@ -40,27 +40,26 @@ class NameBook:
         self._functions = FunctionNumbers()
         self._of_symbol: dict[int, tuple[Table, I32]] = {}
         self._answer = FrameNames(np.zeros(0, np.int32), self._functions.freeze(), -1)
-        self._last_frame: tuple[int, ...] = ()
+        self._frames = FrameColumns(np.zeros(0, np.uint8), np.zeros(0, np.uint32), np.zeros(0, np.uint64), np.zeros(0, np.uint8))
 
     def names(self, frames: FrameColumns, strings: Sequence[bytes], binaries: Binaries, tables: tuple[Tables, int]) -> FrameNames:
         """Name `frames`, of which earlier calls may have given a first part. `tables` comes with its generation."""
         find_table, generation = tables
         with self._lock:
             known = self._answer.function
-            start = known.size
-            if self._answer.generation != generation or start > len(frames) or not self._continues(frames):
-                start = 0
-            if start == len(frames) and self._answer.generation == generation:
-                return self._answer
+            start = known.size if self._answer.generation == generation and self._agrees_with(frames) else 0
+            if start and start >= len(frames):
+                whole = self._answer
+                return whole if start == len(frames) else FrameNames(known[: len(frames)], whole.functions, generation)
             fresh = self._name_rows(frames, start, strings, (binaries, find_table))
             self._answer = FrameNames(np.concatenate([known[:start], fresh]), self._functions.freeze(), generation)
-            self._last_frame = _frame(frames, len(frames) - 1)
+            self._frames = frames
             return self._answer
 
-    def _continues(self, frames: FrameColumns) -> bool:
-        """A store that was thrown away and made anew starts its numbers again: the last known frame then differs."""
-        count = self._answer.function.size
-        return count == 0 or _frame(frames, count - 1) == self._last_frame
+    def _agrees_with(self, frames: FrameColumns) -> bool:
+        """A store that was thrown away and made anew starts its numbers again: its frames then differ from those known."""
+        last = min(len(self._frames), len(frames)) - 1
+        return last < 0 or _frame(frames, last) == _frame(self._frames, last)
 
     def _name_rows(self, frames: FrameColumns, start: int, strings: Sequence[bytes], sources: tuple[Binaries, Tables]) -> I32:
         kinds, refs, offsets = frames.kinds[start:], frames.refs[start:], frames.offsets[start:]
@@ -113,7 +112,7 @@ class NameBook:
 
 
 def _frame(frames: FrameColumns, row: int) -> tuple[int, ...]:
-    return tuple(int(column[row]) for column in (frames.kinds, frames.refs, frames.offsets, frames.is_return)) if row >= 0 else ()
+    return tuple(int(column[row]) for column in (frames.kinds, frames.refs, frames.offsets, frames.is_return))
 
 
 def _text(strings: Sequence[bytes], ref: int) -> str:

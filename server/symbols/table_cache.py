@@ -6,6 +6,7 @@ file appears complete or not at all: it is written beside, synced and renamed. T
 leaving table only means that its binary is wanted again.
 """
 
+import contextlib
 import logging
 import os
 import threading
@@ -31,6 +32,7 @@ class TableCache:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._open: OrderedDict[BinaryKey, Table] = OrderedDict()
+        self._used: set[BinaryKey] = set()
         for leftover in self._root.glob("*.part"):
             leftover.unlink(missing_ok=True)
 
@@ -45,6 +47,7 @@ class TableCache:
             table = self._open.get(key)
             if table is not None:
                 self._open.move_to_end(key)
+                self._used.add(key)
                 return table
             table = self._load(key)
             if table is not None:
@@ -80,7 +83,7 @@ class TableCache:
         place = self._place(key)
         try:
             table = _open(place, key)
-            os.utime(place)  # Marks the use; the cache leaves by this time.
+            self._used.add(key)
             return table
         except FileNotFoundError:
             return None
@@ -106,6 +109,11 @@ class TableCache:
         return sorted(found)
 
     def _evict(self) -> None:
+        """Files leave by their time of last change, which is set here for those that were used since the last time."""
+        for key in self._used:
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(self._place(key))
+        self._used.clear()
         files = self._files()
         total = sum(size for _, _, size in files)
         for _, path, size in files[:-1]:

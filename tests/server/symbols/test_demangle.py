@@ -3,11 +3,13 @@
 difference was kept or mended, a comment says so."""
 
 import time
+from pathlib import Path
 
 import pytest
 
 from server.profile.names import CodeKind
 from server.symbols.demangle import MAX_MANGLED_CHARS, MAX_SHOWN_BYTES, bounded, shown_names
+from tests.server.symbols.programs import addresses_by_nm, compile_program
 
 GOLDEN = [
     ("_Z4execIPFvvEEvT_", "void exec<void (*)()>(void (*)())", CodeKind.CPP),
@@ -115,6 +117,17 @@ def test_long_names_are_cut_and_stay_different() -> None:
 def test_a_mangled_name_over_the_limit_is_shown_as_it_is() -> None:
     name = "_Z" + "1a" * MAX_MANGLED_CHARS
     assert shown_names([name])[0].name.startswith("_Z1a1a")
+
+
+def test_a_rust_program_of_this_machine(tmp_path: Path) -> None:
+    source = """
+    pub trait T { fn go(&self) -> u64; }
+    impl T for [u64; 3] { #[inline(never)] fn go(&self) -> u64 { std::hint::black_box(self[0] * 7) } }
+    fn main() { println!("{}", [1u64, 2, 3].go()); }
+    """
+    program = compile_program(source, tmp_path / "arr", "-O", "-Csymbol-mangling-version=v0", compiler="rustc", suffix=".rs")
+    raws = [name for name in addresses_by_nm(program) if "arr" in name and name.endswith("2go")]
+    assert [(s.name, s.code) for s in shown_names(raws)] == [("<[u64; 3] as arr::T>::go", CodeKind.RUST)]
 
 
 def test_names_that_unfold_without_end_are_bounded() -> None:

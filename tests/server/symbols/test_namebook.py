@@ -168,6 +168,16 @@ def test_only_new_frames_are_looked_up_and_old_numbers_stay() -> None:
     assert len(first.functions) < len(longer.functions)
 
 
+def test_an_older_and_shorter_dictionary_gets_a_part_of_what_is_known() -> None:
+    source, book = Source(), NameBook()
+    frames = [(FILE, 1, 0x1000, 0), (KERNEL, 3, 0x41, 0), (MODULE, 4, 0x7, 0)]
+    whole = source.names(book, columns(*frames))
+    part = source.names(book, columns(*frames[:2]))
+    assert part.function.tolist() == whole.function.tolist()[:3]
+    assert source.names(book, columns(*frames)) is whole
+    assert len(source.asked) == 1
+
+
 def test_a_table_that_comes_late_names_the_past() -> None:
     source, book = Source(), NameBook()
     late = source.tables.pop(1)

@@ -77,7 +77,7 @@ def test_the_longest_unused_leaves_first(tmp_path: Path) -> None:
         add(cache, number)
         place = tmp_path / "tables" / key(number).digest[:2] / f"{key(number).digest[2:]}.names"
         os.utime(place, (1000 + number, 1000 + number))
-    assert TableCache(tmp_path, 3 * size).get(key(1)) is not None  # Used now: the second is the oldest.
+    assert cache.get(key(1)) is not None  # Used now: the second is the oldest.
     add(cache, 4)
     fresh = TableCache(tmp_path, 3 * size)
     assert [number for number in (1, 2, 3, 4) if fresh.get(key(number)) is not None] == [1, 3, 4]
