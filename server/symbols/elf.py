@@ -147,7 +147,8 @@ class ElfFile:
         return found, quality
 
     def string_table(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
-        """A string table with a zero at its end, empty when it does not lie in the file."""
+        """A string table with a zero at its end; what of it lies outside the file is missing."""
+        size = max(0, min(size, self.size - offset))
         if size > MAX_STRINGS_BYTES:
             raise Refused(BuildStatus.LIMIT, f"string table of {size} bytes, at most {MAX_STRINGS_BYTES} are read")
         return np.frombuffer(self.read(offset, size) + b"\0", np.uint8)
