@@ -57,9 +57,10 @@ class WindowBuilder:
         tables = TableBuilder(self._places)
         losses: dict[LossReason, int] = {}
         series: list[Rows] = []
-        tree_tables = tables.finished(_NO_ROWS, _NO_ROWS, np.zeros(0, np.uint64))
         if len(drain.keys):
             series, tree_tables, losses = self._cpu_rows(drain, processes, layout, (facts, tables))
+        else:
+            tree_tables = tables.finished(_NO_ROWS, _NO_ROWS, np.zeros(0, np.uint64))
         if facts.overhead is not None:
             series.append(_overhead_rows(facts.overhead, facts))
         account = _account(drain, losses, facts)

@@ -5,7 +5,7 @@ Taking rows keeps only the table entries that the rows still need, in their old 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ Index = npt.NDArray[np.int64]
 
 MOST_ROWS = 1 << 26
 """Bound for any column that we read back; our own batches stay far below."""
-_BINARY_KINDS = (pb.PLACE_KIND_FILE, pb.PLACE_KIND_KERNEL, pb.PLACE_KIND_MODULE)
-_STRING_KINDS = (pb.PLACE_KIND_JIT, pb.PLACE_KIND_BPF)
+_MOST_KINDS = 256
+_IS_BINARY = np.isin(np.arange(_MOST_KINDS), (pb.PLACE_KIND_FILE, pb.PLACE_KIND_KERNEL, pb.PLACE_KIND_MODULE))
+_IS_STRING = np.isin(np.arange(_MOST_KINDS), (pb.PLACE_KIND_JIT, pb.PLACE_KIND_BPF))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,11 @@ class Tables:
 
     def frames_with_binaries(self) -> npt.NDArray[np.bool_]:
         """Mark the frames whose ref is a binary."""
-        return np.isin(self.frame_kinds, _BINARY_KINDS)
+        return _IS_BINARY[self.frame_kinds]
 
     def frames_with_strings(self) -> npt.NDArray[np.bool_]:
         """Mark the frames whose ref is a string."""
-        return np.isin(self.frame_kinds, _STRING_KINDS)
+        return _IS_STRING[self.frame_kinds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ def pruned(folded: Folded) -> Folded:
     nodes, node_at = _kept(node_used)
     frames, frame_at = _kept(_used(len(tables.frame_kinds), [tables.node_frames[nodes]]))
     kinds, refs = tables.frame_kinds[frames], tables.frame_refs[frames]
-    is_binary, is_string = np.isin(kinds, _BINARY_KINDS), np.isin(kinds, _STRING_KINDS)
+    is_binary, is_string = _IS_BINARY[kinds], _IS_STRING[kinds]
     binaries, binary_at = _kept(_used(len(tables.binaries), [refs[is_binary]]))
     named = [column for rows in folded.series for column in (rows.keys.objects, rows.keys.threads, rows.keys.classes)]
     strings, string_at = _kept(_used(len(tables.strings), [refs[is_string], *named]))
@@ -162,20 +163,22 @@ def pruned(folded: Folded) -> Folded:
         node_parents=node_at[tables.node_parents[nodes]],
         node_frames=frame_at[tables.node_frames[nodes]],
     )
-    series = tuple(
-        replace(
-            rows,
-            keys=Keys(
-                stacks=node_at[rows.keys.stacks],
-                seconds=node_at[rows.keys.seconds],
-                objects=string_at[rows.keys.objects],
-                threads=string_at[rows.keys.threads],
-                classes=string_at[rows.keys.classes],
-            ),
-        )
-        for rows in folded.series
+    series = tuple(_moved(rows, node_at, string_at) for rows in folded.series)
+    return Folded(folded.host, kept, series, folded.accounts)
+
+
+def _moved(rows: Rows, node_at: Index, string_at: Index) -> Rows:
+    """Rows with their keys pointing into the pruned tables."""
+    if not len(rows.keys.stacks):
+        return rows
+    keys = Keys(
+        stacks=node_at[rows.keys.stacks],
+        seconds=node_at[rows.keys.seconds],
+        objects=string_at[rows.keys.objects],
+        threads=string_at[rows.keys.threads],
+        classes=string_at[rows.keys.classes],
     )
-    return replace(folded, tables=kept, series=series)
+    return Rows(rows.labels, rows.kind, rows.known, keys, rows.columns)
 
 
 def _used(count: int, references: Sequence[Index]) -> npt.NDArray[np.bool_]:
@@ -202,7 +205,7 @@ def _kept(used: npt.NDArray[np.bool_]) -> tuple[Index, Index]:
 
 
 def _index(column: pb.Column) -> Index:
-    return columns.decode_column(column, MOST_ROWS).astype(np.int64)
+    return columns.decode_column(column, MOST_ROWS).view(np.int64)
 
 
 def _rows_from_message(series: pb.Series) -> Rows:
@@ -224,21 +227,23 @@ def _message_from_rows(rows: Rows) -> pb.Series:
     return pb.Series(
         labels=rows.labels,
         kind=rows.kind,
-        known_keys=columns.encode_ascending(rows.known),
+        known_keys=columns.encode_ascending(rows.known) if len(rows.known) else None,
         new_keys=pb.KeyTable(
             stacks=columns.encode_ascending(keys.stacks),
             seconds=columns.encode_column(keys.seconds),
             objects=columns.encode_column(keys.objects),
             threads=columns.encode_column(keys.threads),
             classes=columns.encode_column(keys.classes),
-        ),
+        )
+        if len(keys.stacks)
+        else None,
         columns=[
             pb.ValueColumn(
                 name=column.name,
                 unit=column.unit,
                 merge=column.merge,
                 times_first=column.times_first,
-                values=columns.encode_column(column.values),
+                values=columns.encode_column(column.values) if len(column.values) else None,
             )
             for column in rows.columns
         ],

@@ -3,7 +3,7 @@
 
 The hash never leaves the agent. It is keyed with a secret of the run, so that nobody who shapes stacks can aim at a collision.
 A stack's hash is the sum of mix(frame, depth) over its frames: it is added up along the tree in log2(depth) steps over whole
-arrays. Both 64 bit lanes go through each step together, as the two rows of one array.
+arrays. Both 64 bit lanes go through each step together, as the two columns of one array.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from emberwatch.v1 import batch_pb2 as pb
 Lanes = npt.NDArray[np.uint64]
 
 # Odd constants from splitmix64 and from the fractions of square roots; they only need to be odd and without pattern.
-_STEP = np.array([[0x9E3779B97F4A7C15], [0xC2B2AE3D27D4EB4F]], np.uint64)
+_STEP = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
@@ -38,12 +38,13 @@ class KeyHasher:
         strings = self._digests(folded.tables.strings)
         services = self._digests([_service(rows) for rows in series])
         counts = [len(rows.keys.stacks) for rows in series]
-        lanes = np.repeat(services, counts, axis=1)
+        lanes = np.repeat(services, counts, axis=0)
         for table, name in ((nodes, "stacks"), (nodes, "seconds"), (strings, "objects"), (strings, "threads"), (strings, "classes")):
             column = np.concatenate([getattr(rows.keys, name) for rows in series]) if series else np.zeros(0, np.int64)
-            lanes = _mixed(lanes * _STEP + table[:, column])
+            lanes = _mixed(lanes * _STEP + table.take(column, axis=0))
+        halves = np.ascontiguousarray(lanes.T)
         bounds = np.cumsum([0, *counts]).tolist()
-        return [KeyHashes(lanes[:, bounds[i] : bounds[i + 1]]) for i in range(len(series))]
+        return [KeyHashes(halves[:, bounds[i] : bounds[i + 1]]) for i in range(len(series))]
 
     def _nodes(self, tables: Tables) -> Lanes:
         """Hash the stack of every node."""
@@ -56,25 +57,25 @@ class KeyHasher:
             steps.append(above)
             depths += depths[above]
             above = above[above]
-        lanes = _mixed(self._frames(tables)[:, tables.node_frames] + depths * _STEP)
-        lanes[:, 0] = 0
+        lanes = _mixed(self._frames(tables).take(tables.node_frames, axis=0) + depths[:, None] * _STEP)
+        lanes[0] = 0
         for above in steps:
-            lanes += lanes[:, above]
+            lanes += lanes.take(above, axis=0)
         return lanes
 
     def _frames(self, tables: Tables) -> Lanes:
         binaries = self._digests([_identity(binary) for binary in tables.binaries])
         strings = self._digests(tables.strings)
         is_binary, is_string = tables.frames_with_binaries(), tables.frames_with_strings()
-        refs = binaries[:, np.where(is_binary, tables.frame_refs, 0)]
+        refs = binaries.take(np.where(is_binary, tables.frame_refs, 0), axis=0)
         if is_string.any():
-            refs = np.where(is_string, strings[:, np.where(is_string, tables.frame_refs, 0)], refs)
+            refs[is_string] = strings[tables.frame_refs[is_string]]
         kinds = (tables.frame_kinds << 1 | tables.frame_is_return).astype(np.uint64)
-        return _mixed(_mixed(refs + tables.frame_offsets * _STEP) + kinds * _STEP)
+        return _mixed(_mixed(refs + tables.frame_offsets[:, None] * _STEP) + kinds[:, None] * _STEP)
 
     def _digests(self, texts: Iterable[bytes]) -> Lanes:
         blob = b"".join([hashlib.blake2b(text, digest_size=16, key=self._secret).digest() for text in texts])
-        return np.ascontiguousarray(np.frombuffer(blob, "<u8").reshape(-1, 2).T)
+        return np.frombuffer(blob, "<u8").reshape(-1, 2)
 
 
 def _mixed(lanes: Lanes) -> Lanes:

@@ -51,9 +51,9 @@ def stripped(batch: pb.FoldedBatch, hasher: KeyHasher, known: KnownKeys) -> Stri
     series: list[StrippedSeries] = []
     for index, (rows, of_rows) in enumerate(zip(folded.series, hashes, strict=True)):
         of_series = numbers[bounds[index] : bounds[index + 1]]
-        known_rows = np.flatnonzero(of_series != UNKNOWN)
+        is_known = of_series != UNKNOWN
+        known_rows, new_rows = np.flatnonzero(is_known), np.flatnonzero(~is_known)
         known_rows = known_rows[np.argsort(of_series[known_rows], kind="stable")]
-        new_rows = np.flatnonzero(of_series == UNKNOWN)
         kept.append(_numbered(rows, of_series, known_rows, new_rows))
         series.append(StrippedSeries(of_series[known_rows], of_rows.take(known_rows), of_rows.take(new_rows)))
     known_count = sum(len(one.known_numbers) for one in series)
@@ -76,7 +76,7 @@ def _numbered(rows: Rows, numbers: Index, known_rows: Index, new_rows: Index) ->
     is_first[1:] = sorted_numbers[1:] != sorted_numbers[:-1]
     starts = None if is_first.all() else np.flatnonzero(is_first)
     columns = tuple(_reordered(column, known_rows, new_rows, starts) for column in rows.columns)
-    return replace(rows, known=sorted_numbers[is_first].astype(np.uint64), keys=rows.keys.take(new_rows), columns=columns)
+    return Rows(rows.labels, rows.kind, sorted_numbers[is_first].astype(np.uint64), rows.keys.take(new_rows), columns)
 
 
 def _reordered(column: Values, known_rows: Index, new_rows: Index, starts: Index | None) -> Values:
@@ -86,4 +86,4 @@ def _reordered(column: Values, known_rows: Index, new_rows: Index, starts: Index
     if starts is not None:
         merge = np.maximum if column.merge == pb.MERGE_MAX else np.add
         known = merge.reduceat(known, starts)
-    return replace(column, values=np.concatenate((known, column.values[new_rows])))
+    return Values(column.name, column.unit, column.merge, 0, np.concatenate((known, column.values[new_rows])))

@@ -28,7 +28,9 @@ def encode_column(values: npt.ArrayLike) -> pb.Column:
 def encode_ascending(values: npt.ArrayLike) -> pb.Column:
     """Lay out `values`, which must not descend, as differences."""
     array = np.ascontiguousarray(values, np.uint64)
-    return _pack(np.diff(array, prepend=np.uint64(0)), pb.COLUMN_CODING_DELTA)
+    steps = array.copy()
+    np.subtract(array[1:], array[:-1], out=steps[1:])
+    return _pack(steps, pb.COLUMN_CODING_DELTA)
 
 
 def decode_column(column: pb.Column, most: int) -> U64:
@@ -41,8 +43,12 @@ def decode_column(column: pb.Column, most: int) -> U64:
     count = len(data) // width
     if count > most:
         raise ColumnError(f"column of {count} elements where at most {most} are allowed")
-    planes = np.frombuffer(data, np.uint8).reshape(width, count)
-    elements: U64 = planes[0].astype(np.uint64) if width == 1 else np.ascontiguousarray(planes.T).view(f"<u{width}")[:, 0].astype(np.uint64)
+    planes = np.frombuffer(data, np.uint8)
+    elements: U64
+    if width == 1:
+        elements = planes.astype(np.uint64)
+    else:
+        elements = np.ascontiguousarray(planes.reshape(width, count).T).view(f"<u{width}")[:, 0].astype(np.uint64)
     if column.coding == pb.COLUMN_CODING_DELTA:
         return np.cumsum(elements, dtype=np.uint64)
     if column.coding in (pb.COLUMN_CODING_PLAIN, pb.COLUMN_CODING_UNSPECIFIED):
@@ -71,6 +77,8 @@ def _pack(elements: U64, coding: pb.ColumnCoding) -> pb.Column:
     if not elements.size:
         return pb.Column(coding=coding)
     largest = int(elements.max())
+    if largest < 256:
+        return pb.Column(data=elements.astype(np.uint8).tobytes(), width=1, coding=coding)
     width = next(w for w in _WIDTHS if largest < 1 << (8 * w))
     planes = elements.astype(f"<u{width}").view(np.uint8).reshape(-1, width).T
     return pb.Column(data=planes.tobytes(), width=width, coding=coding)

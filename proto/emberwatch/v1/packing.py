@@ -175,4 +175,4 @@ def _after_zero(values: Index) -> Index:
 
 
 def _indices(column: pb.Column, most: int = _MOST_FRAMES) -> Index:
-    return decode_column(column, most).astype(np.int64)
+    return decode_column(column, most).view(np.int64)
