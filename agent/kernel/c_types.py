@@ -29,6 +29,7 @@ class TypeWriter:
     def __init__(self, btf: Btf) -> None:
         self._btf = btf
         self._layouts: dict[int, _Layout] = {}
+        self._pending: set[int] = set()
         self._written: dict[int, str] = {}
         self._named_only: dict[str, None] = {}
 
@@ -139,6 +140,9 @@ class TypeWriter:
 
     def _layout(self, type_id: int) -> _Layout:
         if type_id not in self._layouts:
+            if type_id in self._pending:
+                raise KernelError(f"BTF type {type_id} holds itself")
+            self._pending.add(type_id)
             size = self._btf.size_bytes(type_id)
             members = self._btf.members(type_id)
             natural = [self._size_and_align(member.type_id) for member in members]

@@ -223,7 +223,9 @@ def _kconfig(version: KernelVersion) -> str:
 
 
 def _move_into_place(fresh: Path, tree: Path) -> None:
-    """Another agent may have written the same tree meanwhile; then its copy stays."""
+    """Another agent may have written the same tree meanwhile; then its copy stays. A damaged one gives way."""
+    if not (tree / "complete").exists():
+        shutil.rmtree(tree, ignore_errors=True)
     try:
         fresh.rename(tree)
     except OSError:

@@ -84,8 +84,7 @@ class TickAccounts:
                 self._forget(cpu)
                 continue
             gap = clock.due(seen, end_ns) - seen.number
-            idle_ns = self._idle_ns.get(cpu, 0) - idle_before_ns.get(cpu, 0) + IDLE_SLACK_NS
-            idle = min(gap, max(idle_ns // self._period_ns - int(per_cpu[cpu]["idle"]), 0))
+            idle = min(gap, self._idle_ticks(self._idle_ns.get(cpu, 0) - idle_before_ns.get(cpu, 0), int(per_cpu[cpu]["idle"])))
             fallen.idle += idle
             if (gap - idle) * self._period_ns > self._silent_limit_ns < clock.silent_ns(seen, end_ns):
                 fallen.offline += gap - idle
@@ -97,6 +96,10 @@ class TickAccounts:
         # When they came back is not known either: they lost all of the window at most.
         fallen.offline += len(back) * ((end_ns - self._window_start_ns) // self._period_ns)
         return fallen
+
+    def _idle_ticks(self, idle_ns: int, seen: int) -> int:
+        """Ticks that fit into idle time beside those seen to be idle."""
+        return max((idle_ns + IDLE_SLACK_NS) // self._period_ns - seen, 0) if idle_ns > 0 else 0
 
     @property
     def _silent_limit_ns(self) -> int:
