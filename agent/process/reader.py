@@ -24,6 +24,7 @@ _MAX_MAPS_BYTES = 8 << 20
 _MAX_STATM_BYTES = 256
 _SNAPSHOTS_MAX = 256
 _VSYSCALL_PATH = b"[vsyscall]"
+_ATTEMPTS = 4
 _COMPAT_END = 1 << 32
 """The vDSO of a 32-bit process lies below and is another one."""
 _MEMORY_PATHS = (b"/memfd:", b"/dev/zero", b"/dev/shm/", b"/SYSV", b"/anon_hugepage")
@@ -38,6 +39,11 @@ class Image:
     exe_inode: int
     code_start: int
     stack_start: int
+
+    @property
+    def is_whole(self) -> bool:
+        """False in the middle of an exec: the kernel sets the addresses last."""
+        return self.code_start != 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +80,11 @@ class ProcessReader:
         self._snapshots: OrderedDict[bytes, tuple[MappedBinary, ...]] = OrderedDict()
         self.malformed_lines = 0
 
-    def first_sight(self, key: ProcessKey) -> Sight:
-        """Read all of a process. Whatever goes wrong on the way means that it is gone."""
+    def first_sight(self, key: ProcessKey) -> Sight | None:
+        """Read all of a process. Whatever goes wrong on the way means that it is gone. None while it is in the middle of an exec.
+
+        When the image changes under the reading it is read again: was it really an exec, the new exec_id will show the same image.
+        """
         leader = ProcessDirectory.open(self._proc_root, key.pid)
         if leader is None:
             return Sight(Fate.EXITED)
@@ -86,13 +95,12 @@ class ProcessReader:
             if stat.is_kernel_thread:
                 return Sight(Fate.KERNEL, b"kernel")
             if not stat.is_dead:
-                return self._sight(leader, stat)
+                return self._sight(leader, stat.comm)
             thread = leader.live_thread(self._proc_root)
             if thread is None:
                 return Sight(Fate.EXITED)
             with thread:
-                thread_stat = thread.stat()
-                return self._sight(thread, thread_stat) if thread_stat is not None else Sight(Fate.EXITED)
+                return self._sight(thread, stat.comm)
 
     def open_same(self, key: ProcessKey, image: Image) -> ProcessDirectory | None:
         """The directory of a process that still runs `image`; the caller closes it."""
@@ -147,17 +155,18 @@ class ProcessReader:
                 self._snapshots.popitem(last=False)
         return Mapped(digest, fixed_pages, mappings)
 
-    def _sight(self, directory: ProcessDirectory, stat: ProcessStat) -> Sight:
-        image = _image(directory, stat)
-        names = ServiceNames(directory, stat.comm)
-        mapped = self.mapped(directory)
-        if mapped is None:
-            return Sight(Fate.EXITED)
-        if current_image(directory) != image:
-            return Sight(Fate.EXEC_RACE)
-        exe = directory.link(b"exe")
-        main_binary = next((m.binary for m in mapped.mappings if m.mapping.path == exe), None)
-        return Sight(Fate.ALIVE, names.service, names.version(main_binary), image, mapped, directory.namespace_pid())
+    def _sight(self, directory: ProcessDirectory, comm: bytes) -> Sight | None:
+        for _ in range(_ATTEMPTS):
+            image = current_image(directory)
+            names = ServiceNames(directory, comm)
+            mapped = self.mapped(directory)
+            if image is None or mapped is None:
+                return Sight(Fate.EXITED)
+            if image.is_whole and current_image(directory) == image:
+                exe = directory.link(b"exe")
+                main_binary = next((m.binary for m in mapped.mappings if m.mapping.path == exe), None)
+                return Sight(Fate.ALIVE, names.service, names.version(main_binary), image, mapped, directory.namespace_pid())
+        return None
 
     def _located(self, directory: ProcessDirectory, mappings: tuple[Mapping, ...]) -> list[MappedBinary]:
         located: list[MappedBinary] = []

@@ -16,6 +16,7 @@ from agent.process.binaries import BinaryCache
 from agent.process.perf_map_file import PerfMapFiles, PerfMapState, with_jit
 from agent.process.rate import RateLimit
 from agent.process.reader import Image, Mapped, ProcessReader, Sight
+from agent.process.revisits import Revisits
 from agent.process.settings import ProcessSettings
 from agent.records.binary import BinaryId
 from agent.records.process import Fate, Process, ProcessKey
@@ -70,20 +71,31 @@ class ProcessTable:
         self._binaries = BinaryCache(settings.binaries_max, settings.open_max)
         self._reader = ProcessReader(proc_root, self._binaries)
         self._perf_maps = PerfMapFiles(settings, proc_root, now_s)
+        self._revisits = Revisits(settings.processes_max, now_s)
         self._rate = RateLimit(settings.new_per_s, settings.new_burst, now_s)
         self._entries: OrderedDict[ProcessKey, _Entry] = OrderedDict()
         self._newest: dict[tuple[int, int], ProcessKey] = {}
+        self._in_exec: set[ProcessKey] = set()
         self._window = 0
         self._counts = TableCounts()
 
     def see(self, keys: Iterable[ProcessKey]) -> None:
-        """First sight of new processes; known ones cost nothing. The newest program of a process is read first."""
+        """First sight of new processes; known ones cost nothing. The newest program of a process is read first.
+
+        Young processes whose time has come are looked at again, so call it (with nothing, too) after `wait_s` at the latest.
+        """
         new = {key for key in keys if key not in self._entries}
         for key in sorted(new, key=lambda key: -key.exec_id):
             if not self._rate.take():
                 self._counts.rate_limited += 1
                 continue
-            self._enter(key)
+            self._enter(key, 0)
+        for key, step in self._revisits.take_due():
+            self._revisit(key, step)
+
+    def wait_s(self) -> float | None:
+        """Seconds until a young process should be looked at again by `see`; None when there is none."""
+        return self._revisits.wait_s()
 
     def update(self, keys: Iterable[ProcessKey]) -> None:
         """At the end of a window: bring up to date the processes that had samples in it, `keys`."""
@@ -141,16 +153,22 @@ class ProcessTable:
         """Close all descriptors."""
         self._binaries.close()
 
-    def _enter(self, key: ProcessKey) -> None:
-        self._counts.seen += 1
+    def _enter(self, key: ProcessKey, step: int) -> None:
         newest = self._newest.get((key.pid, key.start_boot_ns))
         if newest is not None and newest.exec_id > key.exec_id:
-            sight = Sight(Fate.EXEC_RACE)
+            sight: Sight | None = Sight(Fate.EXEC_RACE)
         else:
             sight = self._reader.first_sight(key)
+        if sight is None or sight.fate is Fate.ALIVE:
+            self._revisits.plan(key, step)
+        if sight is None:
+            self._in_exec.add(key)
+            return
+        if sight.fate is not Fate.EXEC_RACE:
             if newest is not None:
                 self._expose_late_read(newest, sight)
             self._newest[key.pid, key.start_boot_ns] = key
+        self._counts.seen += 1
         self._counts.exited += sight.fate is Fate.EXITED
         self._counts.exec_race += sight.fate is Fate.EXEC_RACE
         mappings = sight.mapped.mappings if sight.mapped is not None else ()
@@ -162,6 +180,16 @@ class ProcessTable:
         if len(self._entries) > self._settings.processes_max:
             self._counts.evicted += 1
             self._drop(next(iter(self._entries)))
+
+    def _revisit(self, key: ProcessKey, step: int) -> None:
+        entry = self._entries.get(key)
+        if key in self._in_exec:
+            self._in_exec.discard(key)
+            if entry is None:
+                self._enter(key, step)
+        elif entry is not None and entry.image is not None:
+            self._refresh(key, entry, self._now_s())
+            self._revisits.plan(key, step)
 
     def _expose_late_read(self, before: ProcessKey, sight: Sight) -> None:
         entry = self._entries.get(before)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.process.start import parse_stat
+from agent.process.start import ProcessStat, parse_stat
 from agent.records.process import ProcessKey
 
 TICK_NS = 10_000_000
@@ -26,11 +26,16 @@ def python(program: str, *arguments: str, environ: dict[str, str] | None = None,
             child.kill()
 
 
-def key_of(pid: int, exec_id: int = 1) -> ProcessKey:
-    """The key of a running process; the start is known to 10 ms, its last digits are made up."""
+def stat_of(pid: int) -> ProcessStat:
+    """The stat line of a running process."""
     stat = parse_stat(Path(f"/proc/{pid}/stat").read_bytes())
     assert stat is not None
-    return ProcessKey(pid, stat.start_ticks * TICK_NS + 1_234_567, exec_id)
+    return stat
+
+
+def key_of(pid: int, exec_id: int = 1) -> ProcessKey:
+    """The key of a running process; the start is known to 10 ms, its last digits are made up."""
+    return ProcessKey(pid, stat_of(pid).start_ticks * TICK_NS + 1_234_567, exec_id)
 
 
 def open_descriptors() -> int:

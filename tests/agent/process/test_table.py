@@ -17,7 +17,7 @@ from agent.process.table import ProcessTable
 from agent.records.process import Fate, MappingKind, Process, ProcessKey
 from emberwatch.v1 import batch_pb2 as pb
 from tests.support.elf_files import EXECUTE, PT_LOAD, PT_NOTE, READ, Part, elf, gnu_build_id
-from tests.support.processes import key_of, open_descriptors, python, resident_bytes
+from tests.support.processes import key_of, open_descriptors, python, resident_bytes, stat_of
 
 WAIT = "print('ready'); import signal; signal.pause()"
 MAP = "import mmap, sys; f = open(sys.argv[1], 'rb'); m = mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC);"
@@ -35,10 +35,12 @@ def first_look(key: ProcessKey) -> Process:
     return process
 
 
-def until(path: str, text: bytes) -> None:
-    """Wait until a link of /proc points elsewhere, as after exec; ends by the test's own timeout."""
-    while text not in bytes(Path(path).readlink()):
-        time.sleep(0.001)
+def until_runs(pid: int, name: bytes) -> None:
+    """Wait until `pid` runs the program `name` and its exec is over: the kernel sets the addresses of the image last."""
+    image = None
+    while name not in bytes(Path(f"/proc/{pid}/exe").readlink()) or not (stat := stat_of(pid)).code_start or stat != image:
+        time.sleep(0.002)
+        image = stat_of(pid)
 
 
 def test_a_running_process_is_read_whole() -> None:
@@ -108,7 +110,7 @@ def test_exec_makes_another_program_and_the_names_do_not_mix() -> None:
         found.see([before])
         child.stdin.write(b"\n")
         child.stdin.flush()
-        until(f"/proc/{child.pid}/exe", b"sleep")
+        until_runs(child.pid, b"sleep")
         after = replace(before, exec_id=5)
         found.see([after])
         found.update([before, after])
@@ -124,7 +126,7 @@ def test_exec_makes_another_program_and_the_names_do_not_mix() -> None:
 def test_a_program_read_after_its_exec_is_an_exec_race() -> None:
     found = table()
     with subprocess.Popen(["/bin/sleep", "60"]) as child:
-        until(f"/proc/{child.pid}/exe", b"sleep")
+        until_runs(child.pid, b"sleep")
         late, real = key_of(child.pid, exec_id=4), key_of(child.pid, exec_id=5)
         found.see([late])
         generation = found.get(late).generation
@@ -198,7 +200,7 @@ def test_a_deleted_program_is_identified(tmp_path: Path) -> None:
     program.write_bytes(Path("/bin/sleep").read_bytes())
     program.chmod(0o755)
     with subprocess.Popen([str(program), "60"]) as child:
-        until(f"/proc/{child.pid}/exe", b"prog")
+        until_runs(child.pid, b"prog")
         program.unlink()
         process = first_look(key_of(child.pid))
         child.kill()
@@ -283,6 +285,44 @@ def test_two_hundred_short_lives_are_snapshots_or_exited() -> None:
     counts = found.counts()
     assert counts.exited + counts.exec_race + sum(fate is Fate.ALIVE for fate in fates) == len(fates)
     found.close()
+
+
+def test_a_process_in_the_middle_of_exec_is_read_when_it_is_over(tmp_path: Path) -> None:
+    now_s = [0.0]
+    process = tmp_path / "7"
+    process.mkdir()
+    stat = "7 (x) S 1 2 3 0 -1 4194304 104 0 0 0 0 0 0 0 20 0 1 0 700 3133440 407 184467 {} 8192 12288\n"
+    (process / "stat").write_text(stat.format(0))  # the code has no address yet
+    (process / "maps").write_text("1000-2000 r-xp 00000000 00:00 0 \n")
+    found = ProcessTable(ProcessSettings(), tmp_path, lambda: now_s[0])
+    key = ProcessKey(7, 7_000_000_000, 5)
+    found.see([key])
+    assert found.get(key).fate is Fate.EXITED
+    assert found.wait_s() == pytest.approx(0.03)
+    (process / "stat").write_text(stat.format(4096))
+    now_s[0] = 0.04
+    found.see([])
+    assert found.get(key).fate is Fate.ALIVE
+    assert (found.counts().seen, found.counts().exited) == (1, 0)
+
+
+def test_a_young_process_is_looked_at_again(tmp_path: Path) -> None:
+    now_s = [0.0]
+    process = tmp_path / "7"
+    process.mkdir()
+    (process / "stat").write_text("7 (x) S 1 2 3 0 -1 4194304 104 0 0 0 0 0 0 0 20 0 1 0 700 3133440 407 184467 4096 8192 12288\n")
+    (process / "maps").write_text("1000-2000 r-xp 00000000 00:00 0 \n")
+    (process / "statm").write_text("23 1 1 1 0 7 0\n")
+    found = ProcessTable(ProcessSettings(), tmp_path, lambda: now_s[0])
+    key = ProcessKey(7, 7_000_000_000, 5)
+    found.see([key])
+    (process / "maps").write_text("1000-2000 r-xp 00000000 00:00 0 \n3000-4000 r-xp 00000000 00:00 0 \n")
+    (process / "statm").write_text("24 1 1 1 0 7 0\n")
+    found.see([])
+    assert len(found.get(key).mappings) == 1
+    now_s[0] = 0.04
+    found.see([])
+    assert len(found.get(key).mappings) == 2
 
 
 @pytest.fixture
