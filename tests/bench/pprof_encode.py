@@ -2,8 +2,8 @@
 """A pprof encoder for comparison: what a fair agent would send for the same rows.
 
 Layout: profile.proto of google/pprof. Samples hold location ids leaf first, two values (samples, cpu ns) and the thread as a label;
-locations hold mapping and address, without function or line, as an agent that leaves names to the server sends them. Ids are dense
-and the frequent ones are small.
+locations hold mapping and address, without function or line, as an agent that leaves names to the server sends them; what has a name
+and no binary (JIT, BPF, marks) is a function. Ids are dense and the frequent ones are small.
 """
 
 import gzip
@@ -16,6 +16,8 @@ from emberwatch.v1 import columns
 
 Index = npt.NDArray[np.int64]
 
+_IN_BINARIES = (pb.PLACE_KIND_FILE, pb.PLACE_KIND_KERNEL, pb.PLACE_KIND_MODULE)
+
 
 def gzipped_pprofs(batch: pb.FoldedBatch, period_ns: int, level: int = 6) -> list[bytes]:
     """Encode a batch that has all its frames: one gzipped profile for each series of kind cpu."""
@@ -23,7 +25,7 @@ def gzipped_pprofs(batch: pb.FoldedBatch, period_ns: int, level: int = 6) -> lis
 
 
 def _profile(batch: pb.FoldedBatch, series: pb.Series, period_ns: int) -> bytes:
-    strings = columns.decode_strings(batch.strings, 1 << 24)
+    strings, table = columns.decode_strings(batch.strings, 1 << 24), batch.frames
     parents = np.arange(len(batch.stacks.parent_distances.data) // batch.stacks.parent_distances.width)
     parents = parents - _column(batch.stacks.parent_distances)
     node_frames = _column(batch.stacks.frames)
@@ -46,15 +48,20 @@ def _profile(batch: pb.FoldedBatch, series: pb.Series, period_ns: int) -> bytes:
         at += len(stack)
         label = _field(3, _number(1, words[b"thread"]) + _number(2, thread))
         out += _field(2, _field(1, b"".join(map(_varint, ids))) + _field(2, _varint(value) + _varint(value * period_ns)) + label)
-    binaries = sorted({int(ref) for ref in _column(batch.frames.refs)[frames]})
+    rows = [column.tolist() for column in (rank, *(_column(part)[frames] for part in (table.kinds, table.refs, table.offsets)))]
+    binaries = sorted({ref for kind, ref in zip(rows[1], rows[2], strict=True) if kind in _IN_BINARIES})
     for number, ref in enumerate(binaries, start=1):
         binary = batch.binaries[ref]
         words.setdefault(binary.path, len(words))
         build_id = words.setdefault(binary.id.build_id.hex().encode(), len(words))
         out += _field(3, _number(1, number) + _number(5, words[binary.path]) + _number(6, build_id))
-    refs, offsets = _column(batch.frames.refs)[frames].tolist(), _column(batch.frames.offsets)[frames].tolist()
-    for number, ref, offset in sorted(zip(rank.tolist(), refs, offsets, strict=True)):
-        out += _field(4, _number(1, number) + _number(2, binaries.index(ref) + 1) + _number(3, offset))
+    mappings = {ref: number for number, ref in enumerate(binaries, start=1)}
+    for number, kind, ref, offset in sorted(zip(*rows, strict=True)):
+        if kind in _IN_BINARIES:
+            out += _field(4, _number(1, number) + _number(2, mappings[ref]) + _number(3, offset))
+        else:
+            name = words.setdefault(strings[ref] if kind != pb.PLACE_KIND_MARK else b"[mark %d]" % offset, len(words))
+            out += _field(4, _number(1, number) + _field(4, _number(1, number))) + _field(5, _number(1, number) + _number(2, name))
     for word in words:
         out += _field(6, word)
     return bytes(out + _number(12, period_ns))
