@@ -63,8 +63,8 @@ class CpuSettings:
     """None: by CPUs, rate and window."""
     stacks_entries: int | None = None
     """None: by CPUs, rate and window."""
-    can_grow: bool = True
-    """Whether maps that are too small are replaced by larger ones."""
+    can_grow: bool | None = None
+    """Whether maps that are too small are replaced by larger ones; None: when neither size is given."""
     max_frames: int = STACK_FRAMES
     """The kernel's own limit is obeyed when it is lower."""
 
@@ -81,7 +81,10 @@ class CpuProfiler:
         self._start_ns = 0
         self._buffer = 0
         self._signalled = 0
+        self._unfollowed = 0
         self._stacks_refused = 0
+        has_sizes = settings.counts_entries is not None or settings.stacks_entries is not None
+        self._can_grow = not has_sizes if settings.can_grow is None else settings.can_grow
         self._period_ns = 1_000_000_000 // settings.rate_hz
         self._limit_frames = min(settings.max_frames, STACK_FRAMES, _kernel_stack_limit())
 
@@ -133,6 +136,7 @@ class CpuProfiler:
         per_cpu = self._take_ticks(idle)
         ticks = self._accounts.close_window(per_cpu, int(counts.sum()), end_ns)
         self._make_room(idle, len(keys), stacks, per_cpu)
+        self._tell_of_the_unseen(per_cpu)
         if self._settings.limit_pids:
             self._tree.forget_dead()
         return CpuDrain(start_ns, end_ns, self._period_ns, keys, counts, stacks, ticks)
@@ -209,10 +213,18 @@ class CpuProfiler:
         kernel.update(self._program.map("ticks"), key, bytes(size))
         return counts
 
+    def _tell_of_the_unseen(self, per_cpu: npt.NDArray[np.void]) -> None:
+        """Losses that no sample shows: processes not signalled (found at the end of the window), children not followed."""
+        unsignalled = int(per_cpu["seen_full"].sum())
+        unfollowed = int.from_bytes(kernel.lookup(self._program.map("tree_lost"), _KEY_ZERO, 8), "little")
+        if unsignalled or unfollowed != self._unfollowed:
+            log.warning("processes out of sight unsignalled=%d unfollowed=%d", unsignalled, unfollowed - self._unfollowed)
+        self._unfollowed = unfollowed
+
     def _make_room(self, buffer: int, used_counts: int, stacks: Stacks, per_cpu: npt.NDArray[np.void]) -> None:
         refused_counts, refused_stacks = int(per_cpu["map_full"].sum()), int(per_cpu["stack_map_full"].sum())
         self._stacks_refused += refused_stacks
-        if not self._settings.can_grow:
+        if not self._can_grow:
             return
         for name, buffered, used, refused in (
             ("counts", self._counts, used_counts, refused_counts),

@@ -19,7 +19,8 @@ struct settings {
 /* Key: 0. Written once before the first event. */
 BPF_ARRAY(settings, struct settings, 1);
 
-/* Key: pid. Value: start_boot_ns of the process, 0 until its first event for those the collector put here. Bound: TREE_ENTRIES; when full, a child is not followed and counted.
+/* Key: pid. Value: start_boot_ns of the process, 0 until its first event for those the collector put here.
+ * Bound: TREE_ENTRIES; when full, a child is not followed and counted.
  * The collector removes the dead. */
 BPF_HASH(tree, u32, u64, TREE_ENTRIES);
 

@@ -85,7 +85,7 @@ def test_kernel_part_is_empty_and_no_error_in_user_mode(header_directory: Path, 
 
 def test_samples_whose_stack_finds_no_room_are_counted_and_kept(header_directory: Path, programs: Programs) -> None:
     with programs.running("many_stacks") as process:
-        limits = {"limit_pids": frozenset({process.pid}), "stacks_entries": 8, "can_grow": False}
+        limits = {"limit_pids": frozenset({process.pid}), "stacks_entries": 8}
         with profiling(header_directory, **limits) as profiler:
             drain = next(drains(profiler, 1.0))
             injected = profiler.stacks_refused
@@ -99,7 +99,7 @@ def test_samples_whose_stack_finds_no_room_are_counted_and_kept(header_directory
 
 def test_samples_that_find_no_room_in_the_counts_are_lost_by_reason(header_directory: Path, programs: Programs) -> None:
     with programs.running("many_stacks") as process:
-        limits = {"limit_pids": frozenset({process.pid}), "counts_entries": 8, "can_grow": False}
+        limits = {"limit_pids": frozenset({process.pid}), "counts_entries": 8}
         with profiling(header_directory, **limits) as profiler:
             drain = next(drains(profiler, 1.0))
     assert len(drain.keys) == 8
@@ -109,7 +109,7 @@ def test_samples_that_find_no_room_in_the_counts_are_lost_by_reason(header_direc
 
 def test_maps_that_were_too_small_grow(header_directory: Path, programs: Programs) -> None:
     with programs.running("many_stacks") as process:
-        limits = {"limit_pids": frozenset({process.pid}), "counts_entries": 8, "stacks_entries": 8}
+        limits = {"limit_pids": frozenset({process.pid}), "counts_entries": 8, "stacks_entries": 8, "can_grow": True}
         with profiling(header_directory, **limits) as profiler:
             for number, drain in enumerate(drains(profiler)):
                 is_lossless = marks.LOSS_REASON_MAP_FULL not in drain.ticks.lost and not (drain.keys["user_error"] == STACK_MAP_FULL).any()
