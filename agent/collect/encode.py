@@ -15,6 +15,7 @@ from emberwatch.v1 import columns
 
 MESSAGE_LIMIT_BYTES = 16 << 20
 RAW_LIMIT_BYTES = 64 << 20
+ROW_LIMIT = 1 << 20
 _ENVELOPE_BYTES = 1024
 """Room in a message for everything but the payload."""
 ZSTD_LEVEL = 3
@@ -26,6 +27,7 @@ class PartLimits:
 
     message_bytes: int = MESSAGE_LIMIT_BYTES
     raw_bytes: int = RAW_LIMIT_BYTES
+    rows: int = ROW_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +78,23 @@ def samples_of_batch(batch: pb.FoldedBatch) -> int:
 
 def _parts(batch: pb.FoldedBatch, limits: PartLimits) -> Iterator[_Part]:
     raw = batch.SerializeToString()
-    if len(raw) <= limits.raw_bytes:
+    if len(raw) <= limits.raw_bytes and _row_count(batch) <= limits.rows:
         payload = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
         if len(payload) + _ENVELOPE_BYTES <= limits.message_bytes:
             yield _Part(payload, len(raw), zlib.crc32(raw), samples_of_batch(batch))
             return
-    folded = folded_from_message(batch)
-    if sum(len(rows) for rows in folded.series) < 2:
+    if _row_count(batch) < 2:
         payload = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
         yield _Part(payload, len(raw), zlib.crc32(raw), samples_of_batch(batch))
         return
     del raw
-    for half in _halves(folded):
+    for half in _halves(folded_from_message(batch)):
         yield from _parts(message_from_folded(pruned(half)), limits)
+
+
+def _row_count(batch: pb.FoldedBatch) -> int:
+    stacks = [series.new_keys.stacks for series in batch.series]
+    return sum(len(column.data) // column.width for column in stacks if column.width)
 
 
 def _halves(folded: Folded) -> tuple[Folded, Folded]:

@@ -11,6 +11,8 @@ Code of a frame, so that one sort finds equal frames:
 binary = 1: `number` counts binaries, `offset` is the place in it. binary = 0: `number` counts marks and names, `offset` is 0.
 """
 
+import hashlib
+
 import numpy as np
 import numpy.typing as npt
 
@@ -82,8 +84,6 @@ def bounded_name(name: bytes) -> bytes:
     """Cut a name over 4 KiB, not inside a UTF-8 sequence, and end it with "…#" and 8 hex digits of its hash."""
     if len(name) <= _NAME_BYTES:
         return name
-    import hashlib
-
     tail = b"\xe2\x80\xa6#" + hashlib.blake2b(name, digest_size=4).hexdigest().encode()
     end = _NAME_BYTES - len(tail)
     while end > _NAME_BYTES - len(tail) - 3 and name[end] & 0xC0 == 0x80:

@@ -4,7 +4,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from agent.collect.places import BINARY_SHIFT, IN_BINARY, NUMBER_SHIFT, PlaceTable
+from agent.collect.places import BINARY_SHIFT, IN_BINARY, NUMBER_SHIFT, PlaceTable, bounded_name
 from agent.collect.ragged import Index
 from agent.records.binary import Binary
 from agent.records.folded import Tables
@@ -66,7 +66,7 @@ def message_from_binary(binary: Binary) -> pb.Binary:
     return pb.Binary(
         kind=binary.kind,
         id=pb.BinaryId(build_id_kind=binary.id.build_id_kind, build_id=binary.id.build_id, content_hash=binary.id.content_hash),
-        path=binary.path,
+        path=bounded_name(binary.path),
         segments=[
             pb.Segment(
                 offset=segment.offset,

@@ -25,8 +25,11 @@ from emberwatch.v1.marks_pb2 import LossReason
 U64 = npt.NDArray[np.uint64]
 
 AGENT_SERVICE = b"emberwatch-agent"
+UNKNOWN_SERVICE = b"unknown"
+"""For a process that was gone before its service could be told."""
 CPU_KIND = "cpu"
 OVERHEAD_KIND = "overhead"
+_LABEL_BYTES = 256
 _NO_ROWS = np.zeros(0, np.int64)
 _NODE_BITS, _THREAD_BITS = np.uint64(28), np.uint64(16)
 
@@ -80,7 +83,7 @@ class WindowBuilder:
         self._locator.trim()
         codes, frames = np.unique(stacks.codes, return_inverse=True)
         tree = tree_from_stacks(frames + 1, stacks.bounds)
-        series_keys, series_of_process = _numbered([_SeriesKey(process.service, process.version) for process in found])
+        series_keys, series_of_process = _numbered([_SeriesKey(process.service or UNKNOWN_SERVICE, process.version) for process in found])
         series_of_row = np.array(series_of_process, np.int64)[process_of_row]
         services = [key.service for key in series_keys]
         thread_of_row = self._threads_of_rows(drain.keys["comm"], series_of_row, services, tables)
@@ -177,7 +180,7 @@ def _one_value(name: str, unit: str, merge: pb.Merge, value: int) -> Values:
 def _labels(service: bytes, version: bytes, facts: WindowFacts) -> list[pb.Label]:
     """Labels of a series, sorted by name; the config cannot rename a service."""
     values = {**facts.labels, "service": service, **({"version": version} if version else {})}
-    return [pb.Label(name=name, value=value) for name, value in sorted(values.items())]
+    return [pb.Label(name=name, value=value[:_LABEL_BYTES]) for name, value in sorted(values.items())]
 
 
 def _account(drain: CpuDrain, stack_losses: dict[LossReason, int], facts: WindowFacts) -> pb.Account:

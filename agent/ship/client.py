@@ -20,6 +20,8 @@ PIECE_BYTES = 1 << 20
 MOST_UPLOAD_BYTES = 2 << 30
 _MESSAGE_BYTES = 17 << 20
 _DEADLINE_S = 30
+_REASON_KEY = "emberwatch-reason"
+"""Trailing metadata of a refusal: the name of a LossReason."""
 
 _FINAL: dict[grpc.StatusCode, LossReason] = {
     grpc.StatusCode.INVALID_ARGUMENT: marks.LOSS_REASON_REJECTED_MALFORMED,
@@ -112,11 +114,19 @@ class Client:
         code, details = error.code(), error.details() or ""
         message = f"{what} to {self._target}: {code.name}: {details[:300]}"
         if code in _FINAL:
-            return PushRejected(message, _FINAL[code])
+            return PushRejected(message, _reason(error, _FINAL[code]))
         # gRPC's own refusal of a large message has the code of a busy server; its text alone tells them apart.
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
             return PushRejected(message, marks.LOSS_REASON_REJECTED_LIMIT)
         return PushDelayed(message)
+
+
+def _reason(error: grpc.RpcError, otherwise: LossReason) -> LossReason:
+    """The server's own word for it, which is finer than the code."""
+    for item in error.trailing_metadata() or ():
+        if item.key == _REASON_KEY and item.value in LossReason.keys():  # noqa: SIM118 - an enum wrapper is no dict
+            return LossReason.ValueType(LossReason.Value(str(item.value)))
+    return otherwise
 
 
 def _digest(upload: Upload) -> bytes:

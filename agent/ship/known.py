@@ -12,8 +12,8 @@ import numpy.typing as npt
 U64 = npt.NDArray[np.uint64]
 Index = npt.NDArray[np.int64]
 
-MOST_KEYS = 1 << 17
-"""24 bytes each: 3 MiB."""
+MOST_KEYS = 1 << 18
+"""24 bytes each, when there are so many: 6 MiB. A usual host has some thousands."""
 UNKNOWN = -1
 
 

@@ -156,13 +156,12 @@ class Sender:
 
     def _send(self, parcel: Parcel) -> int:
         """Push a parcel, in full when the server does not know keys that we thought it knows. Answers the bytes of the payload."""
-        batch = batch_from_parcel(parcel)
-        attempt = stripped(batch, self._hasher, self._known)
+        attempt = stripped(batch_from_parcel(parcel), self._hasher, self._known)
         request = self._request(parcel, attempt)
         response = self._push(request)
         if response.status == collector_pb2.PUSH_STATUS_UNKNOWN_KEYS:
             self._forget(attempt, response)
-            attempt = whole(batch, self._hasher)
+            attempt = whole(batch_from_parcel(parcel), self._hasher)
             request = self._request(parcel, attempt)
             response = self._push(request)
         if response.status == collector_pb2.PUSH_STATUS_STORED:

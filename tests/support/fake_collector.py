@@ -9,7 +9,7 @@ import zstandard
 
 from agent.errors import PushDelayed, PushRejected
 from emberwatch.v1 import batch_pb2 as pb
-from emberwatch.v1 import collector_pb2, columns
+from emberwatch.v1 import collector_pb2, columns, packing
 from tests.support.drains import key_texts
 
 Key = tuple[bytes, tuple[str, ...]]
@@ -53,6 +53,7 @@ class FakeCollector:
         raw = zstandard.ZstdDecompressor().decompress(request.payload)
         assert (len(raw), zlib.crc32(raw)) == (request.raw_size_bytes, request.raw_crc32)
         batch = pb.FoldedBatch.FromString(raw)
+        packing.unpack(batch, 1 << 22)
         if (request.epoch_unix_ns, request.sequence) in self.stored:
             response.status = collector_pb2.PUSH_STATUS_DUPLICATE
             return response

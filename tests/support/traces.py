@@ -8,6 +8,7 @@ alike and fan out late, so stacks share callers; distinct stacks have heavy-tail
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,10 @@ from tests.support.drains import PERIOD_NS, elf, kernel_binary
 
 Index = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
+
+_Matrices = dict[str, npt.NDArray[Any]]
+_Part = tuple[npt.NDArray[Any], U64, _Matrices]
+"""Row keys, counts, and the stacks that the keys name, as matrices of addresses root first."""
 
 _SITES = 8
 """Call sites of a function."""
@@ -91,8 +96,8 @@ def trace_of(shape: TraceShape) -> Trace:
 
 
 def with_counts(trace: Trace, seed: int) -> Trace:
-    """The same rows with counts drawn anew: the next window of the same programs."""
-    counts = np.random.default_rng(seed).zipf(2.0, len(trace.drain.counts)).clip(max=50_000).astype(np.uint64)
+    """The same rows with their counts dealt out anew: the next window of the same programs."""
+    counts = np.random.default_rng(seed).permutation(trace.drain.counts)
     return Trace(_with_counts(trace.drain, counts), trace.processes, trace.layout)
 
 
@@ -162,9 +167,7 @@ def _walks(random: np.random.Generator, program: _Program, entries: Index) -> tu
     return addresses, lengths
 
 
-def _rows(
-    random: np.random.Generator, programs: tuple[_Program, _Program], keys: list[ProcessKey], quota: int
-) -> tuple[npt.NDArray[np.void], U64, dict[str, npt.NDArray[np.generic]]]:
+def _rows(random: np.random.Generator, programs: tuple[_Program, _Program], keys: list[ProcessKey], quota: int) -> _Part:
     """Draw samples until `quota` distinct rows are there. Answers row keys, counts, and the stacks that they name."""
     program, kernel = programs
     multiplier = random.integers(1, 1 << 63, _MOST_FRAMES, dtype=np.uint64) | np.uint64(1)
@@ -190,7 +193,12 @@ def _rows(
     table["comm"] = np.array(names)[thread[first]]
     table["user_stack"] = (user[first] * multiplier).sum(axis=1) | np.uint64(1)
     table["kernel_stack"] = np.where(below_lengths[first] > 0, (below[first] * multiplier).sum(axis=1) | np.uint64(1), 0)
-    stacks = {"user": user[first], "user_lengths": user_lengths[first], "below": below[first], "below_lengths": below_lengths[first]}
+    stacks: _Matrices = {
+        "user": user[first],
+        "user_lengths": user_lengths[first],
+        "below": below[first],
+        "below_lengths": below_lengths[first],
+    }
     return table, counts.astype(np.uint64), stacks
 
 
@@ -200,7 +208,7 @@ def _hashes(user: U64, _: Index, below: U64, __: Index, thread: Index, multiplie
     )
 
 
-def _drain(parts: list[tuple[npt.NDArray[np.void], U64, dict[str, npt.NDArray[np.generic]]]]) -> CpuDrain:
+def _drain(parts: list[_Part]) -> CpuDrain:
     keys = np.concatenate([part[0] for part in parts])
     counts = np.concatenate([part[1] for part in parts])
     hashes = np.concatenate((keys["user_stack"], keys["kernel_stack"]))
