@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-NAMES = ("wire", "merge")
+NAMES = ("wire", "ingest", "merge")
 _FOREIGN = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-_COLUMNS = ((58, "<"), (20, ">"), (22, ">"), (8, ">"), (12, ">"), (7, ">"))
+_COLUMNS = ((72, "<"), (16, ">"), (22, ">"), (8, ">"), (12, ">"), (7, ">"))
 _HEAD = ("what", "ours", "peer", "ratio", "target", "")
 
 

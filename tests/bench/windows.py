@@ -5,7 +5,7 @@ Two inputs, the same on every machine: the trace recorded by the agent (tests/da
 rows (tests/support/traces.py), since so many are too large to keep.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +87,18 @@ class Shipping:
         if step is not Step.SENT:
             raise BenchError(f"a window was not sent: {step.name} {self._sender.state().last_error}")
         return self.sent
+
+    def requests(self, batches: Iterable[pb.FoldedBatch], start_unix_ns: int) -> list[collector.PushRequest]:
+        """What would be sent for windows of known rows, one after another from `start_unix_ns`, without sending it."""
+        answered = self.push
+        self.push = lambda _: collector.PushResponse(status=collector.PUSH_STATUS_STORED)
+        try:
+            made = [self.ship(batch, start_unix_ns + number * WINDOW_NS) for number, batch in enumerate(batches)]
+        finally:
+            self.push = answered
+        if not all(request.dictionary_id for request in made):
+            raise BenchError("rows that should be known are not")
+        return made
 
     def _push(self, request: collector.PushRequest) -> collector.PushResponse:
         self.sent = request
