@@ -31,6 +31,10 @@ def _host_and_port(value: str) -> str | None:
     return None if host and port.isdigit() and 0 < int(port) < 65536 else "must be HOST:PORT"
 
 
+def _level(value: str) -> str | None:
+    return None if value in {"debug", "info", "warning", "error"} else "must be debug, info, warning or error"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings, checked."""
@@ -45,6 +49,7 @@ class Settings:
     data_dir: str = _row("/var/lib/emberwatch-agent", "Folder for the spool, the agent's id and caches.")
     spool_bytes: int = _row(512 << 20, "Most bytes of windows kept while the server cannot be reached.", _between(1 << 20, 1 << 40))
     spool_h: int = _row(24, "Longest time a window is kept, hours.", _between(1, 24 * 30))
+    log_level: str = _row("info", "How much is logged: debug, info, warning or error.", _level)
     stacks_entries: int = _row(0, "Stacks the kernel maps hold; 0 sizes them by CPUs, rate and window.", _between(0, 1 << 20))
 
     def pids(self) -> frozenset[int]:

@@ -4,6 +4,7 @@
 import logging
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -90,7 +91,8 @@ class Server:
             ("grpc.so_reuseport", 0),
         ]
         server = grpc.server(ThreadPoolExecutor(GRPC_THREADS, "grpc"), options=options, maximum_concurrent_rpcs=4 * GRPC_THREADS)
-        add_services(server, Ingest(self._store, self._namer, time.time_ns, self._settings.rate_hz), self._namer)
+        self._ingest = Ingest(self._store, self._namer, time.time_ns, self._settings.rate_hz)
+        add_services(server, self._ingest, self._namer)
         host = self._settings.grpc.rpartition(":")[0]
         try:
             port = server.add_insecure_port(self._settings.grpc)
@@ -102,7 +104,9 @@ class Server:
 
     def _serve_http(self) -> str:
         query = ProfileQuery(self._store, self._namer, time.time_ns)
-        app = create_app(AppServices(query, name_state=self._name_state))
+        app = create_app(
+            AppServices(query, name_state=self._name_state, names_pending=self._namer.pending, health=self._health, counters=self._counters)
+        )
         host, _, port = self._settings.http.rpartition(":")
         try:
             server = waitress.create_server(app, host=host.strip("[]"), port=int(port), threads=HTTP_THREADS, ident=None)
@@ -116,6 +120,21 @@ class Server:
     def _name_state(self, binary: BinaryInfo) -> NameState:
         state = self._namer.state(binary)
         return NameState(state.state, state.reason)
+
+    def _health(self) -> str:
+        """Reading the list of agents touches the database without work: when that fails, its sentence says why."""
+        try:
+            self._store.agents()
+        except ServerError as error:
+            return str(error)
+        return "ok"
+
+    def _counters(self) -> Mapping[str, float]:
+        return {
+            **self._ingest.counters(),
+            "names_pending": self._namer.pending(),
+            "series_overflowed_total": self._store.overflowed_windows,
+        }
 
     def _keep_up(self) -> None:
         """Turn batches into blocks and drop what is too old, a bounded step at a time."""

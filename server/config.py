@@ -28,6 +28,10 @@ def _positive(value: int) -> str | None:
     return None if value > 0 else "must be above 0"
 
 
+def _level(value: str) -> str | None:
+    return None if value in {"debug", "info", "warning", "error"} else "must be debug, info, warning or error"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings, checked."""
@@ -40,6 +44,7 @@ class Settings:
     retention_bytes: int = _row(50 << 30, "Most bytes of profiles kept; the oldest leave first.", _positive)
     local_files: bool = _row(True, "Read names from binaries on this host whose identity matches exactly.")
     debug_roots: str = _row("/usr/lib/debug", "Folders with separate debug files, colons between.")
+    log_level: str = _row("info", "How much is logged: debug, info, warning or error.", _level)
     rate_hz: int = _row(0, "Sampling rate asked of all agents, Hz; 0 leaves it to them.")
 
 

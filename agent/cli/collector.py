@@ -14,8 +14,9 @@ from agent.runner.lifeline import Lifeline
 
 def main() -> int:
     """Sample until told to stop; 0 when all went well, 1 when the agent could not begin."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     settings = Settings(**json.loads(sys.argv[1]))
+    level = settings.log_level.upper()
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         with Lifeline(int(sys.argv[2])) as lifeline:
             Collector(settings, Clock()).run(lifeline)

@@ -99,7 +99,9 @@ class Collector:
             left_s = (end_unix_ns - self._clock.unix_ns()) / 1e9
             if left_s <= 0:
                 return
-            if lifeline.wait(left_s + _LATE_S):
+            again_s = self._processes.wait_s()
+            is_told = lifeline.wait(left_s + _LATE_S if again_s is None else min(left_s + _LATE_S, again_s))
+            if is_told or again_s is not None:
                 self._processes.see(self._profiler.new_processes())
 
     def _window(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from server.errors import BadRequest, ServerError
+from server.query.complaint import QueryError
 
 _TIMEOUT_S = 60.0
 
@@ -28,7 +29,7 @@ class Api:
                 body: bytes = answer.read()
                 return body
         except urllib.error.HTTPError as error:
-            raise BadRequest(_words(error)) from error
+            raise BadRequest(_words(error, parameters.get("query", ""))) from error
         except OSError as error:
             raise ServerError(f"no answer from {self.url}: {error}; is the server running there (emberwatch up, or --server)?") from error
 
@@ -38,19 +39,16 @@ class Api:
         return answer
 
     def await_names(self, timeout_s: float) -> None:
-        """Wait until the server waits for no symbols any more, or the time is over: names that come later are shown later."""
+        """Wait until the server looks for no names any more, or the time is over: names that come later are shown later."""
         until_s = time.monotonic() + timeout_s
-        while time.monotonic() < until_s:
-            binaries = self.get_json("symbols")["binaries"]
-            if not any(binary["state"] == "wanted" for binary in binaries):
-                return
-            time.sleep(0.2)
+        while self.get_json("symbols")["pending"] and time.monotonic() < until_s:
+            time.sleep(0.1)
 
 
-def _words(error: urllib.error.HTTPError) -> str:
-    """What the server said, with its hint; its status line when it said nothing we know."""
+def _words(error: urllib.error.HTTPError, question: str) -> str:
+    """What the server said, with a caret under the place and its hint; its status line when it said nothing we know."""
     try:
         said = json.loads(error.read())["error"]
-        return "\n".join(part for part in (said["message"], said.get("hint")) if part)
+        return QueryError(said["message"], hint=said.get("hint") or "", text=question, position=said.get("position")).in_lines()
     except (ValueError, KeyError, TypeError):
         return f"the server answered {error.code} {error.reason}"

@@ -38,7 +38,7 @@ def main() -> None:
 def up(**values: Any) -> None:
     """Server and agent on this host, until Ctrl-C."""
     with _errors_in_words():
-        run_up(checked(Settings(**values)), [], say_line)
+        run_up(checked(Settings(**values)), say_line)
 
 
 @main.command()
@@ -48,12 +48,13 @@ def up(**values: Any) -> None:
 )
 def serve(ready_fd: int, **values: Any) -> None:
     """The server alone; agents on other machines send to its gRPC port."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     with _errors_in_words():
         from server.app import Server
 
         settings = checked(Settings(**values))
+        level = settings.log_level.upper()
+        logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+        logging.getLogger("alembic").setLevel(logging.WARNING)
         server = Server(settings)
         addresses = server.start()
         logging.getLogger(__name__).info("listening http=%s grpc=%s data=%s", addresses.http, addresses.grpc, settings.data_dir)

@@ -6,6 +6,7 @@ its whole tree is recorded until it ends.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,8 +26,10 @@ Progress = Callable[[str, float], None]
 Ask = Callable[[Api, str, float], bytes]
 """Gets an answer for a selector and the moment (unix seconds) from which on everything was recorded."""
 _READY_S = 60.0
+_QUIET = ("--log-level", "warning")
 _NAMES_S = 30.0
-_HOLD = "import os,sys; go=int(sys.argv[1]); os.read(go,1) or os._exit(0); os.close(go); os.execvp(sys.argv[2],sys.argv[2:])"
+_HOLD = 'read -r _ <"$0" && exec "$@"'
+"""A shell costs less than a sample, and when we are gone the pipe ends and the command never starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,8 @@ def record(wanted: Recording, ask: Ask, progress: Progress) -> bytes:
     """Record, and give the answer `ask` gets from the private server. Raises ServerError when a part fails."""
     if os.geteuid() != 0:
         raise ServerError("recording loads eBPF programs and needs root")
-    with tempfile.TemporaryDirectory(prefix="emberwatch-record-") as folder, _held(wanted.command) as held:
-        command = ["server.cli", "serve", "--data-dir", f"{folder}/server", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+    with tempfile.TemporaryDirectory(prefix="emberwatch-record-") as folder, _held(wanted.command, Path(folder) / "go") as held:
+        command = ["server.cli", "serve", "--data-dir", f"{folder}/server", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", *_QUIET]
         progress("starting", 0.0)
         began_s = time.time()
         server = Child.start("emberwatch-server", command, _READY_S)
@@ -61,7 +64,7 @@ def record(wanted: Recording, ask: Ask, progress: Progress) -> bytes:
 
 def _sample(wanted: Recording, held: "Held | None", folder: Path, grpc: str, progress: Progress) -> None:
     pids = [*wanted.pids, *([held.process.pid] if held else [])]
-    arguments = ["--server", grpc, "--data-dir", str(folder / "agent"), "--rate-hz", str(wanted.rate_hz)]
+    arguments = ["--server", grpc, "--data-dir", str(folder / "agent"), "--rate-hz", str(wanted.rate_hz), *_QUIET]
     arguments += ["--pid", ",".join(map(str, pids))] if pids else []
     agent = Child.start("emberwatch-agent", ["agent.cli", "run", *arguments], _READY_S)
     try:
@@ -94,33 +97,35 @@ def _wait(duration_s: float | None, held: "Held | None", agent: Child, progress:
 
 @dataclass(slots=True)
 class Held:
-    """A command that waits for a byte before it becomes itself."""
+    """A command that waits for a line before it becomes itself."""
 
     process: subprocess.Popen[bytes]
     go: int
 
     def release(self) -> None:
         """Let it run."""
-        os.write(self.go, b"x")
+        os.write(self.go, b"\n")
 
 
 @contextmanager
-def _held(command: tuple[str, ...]) -> Iterator[Held | None]:
+def _held(command: tuple[str, ...], pipe: Path) -> Iterator[Held | None]:
     """The command, held; ended on the way out if it still runs. Its standard output goes to our standard error."""
     if not command:
         yield None
         return
-    theirs, ours = os.pipe()
-    with os.fdopen(ours, "wb", buffering=0) as go:
-        process = subprocess.Popen([sys.executable, "-ISc", _HOLD, str(theirs), *command], pass_fds=[theirs], stdout=sys.stderr)
-        os.close(theirs)
+    if shutil.which(command[0]) is None:
+        raise ServerError(f"cannot run {command[0]}: no such program")
+    os.mkfifo(pipe, 0o600)
+    go = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
+    process = subprocess.Popen(["/bin/sh", "-c", _HOLD, str(pipe), *command], stdout=sys.stderr)
+    try:
+        yield Held(process, go)
+    finally:
+        os.close(go)
+        if process.poll() is None:
+            process.terminate()
         try:
-            yield Held(process, go.fileno())
-        finally:
-            if process.poll() is None:
-                process.terminate()
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -15,9 +15,11 @@ from server.errors import ServerError
 
 Say = Callable[[str], None]
 _READY_S = 60.0
+_QUIET = ("--log-level", "warning")
+"""Steps are said by us; of the children only what went wrong."""
 
 
-def run_up(settings: Settings, agent_arguments: list[str], say: Say) -> None:
+def run_up(settings: Settings, say: Say) -> None:
     """Start both, say each step, and stay until a signal or until one of them ends. Raises ServerError when one fails."""
     if os.geteuid() != 0:
         raise ServerError("the agent loads eBPF programs and needs root: run this as root (sudo make up)")
@@ -28,7 +30,7 @@ def run_up(settings: Settings, agent_arguments: list[str], say: Say) -> None:
     try:
         say(f"server       page and API on {server.facts['http']}, agents on {server.facts['grpc']}")
         say("agent        compiling its programs for this kernel")
-        agent = Child.start("emberwatch-agent", ["agent.cli", "run", "--server", str(server.facts["grpc"]), *agent_arguments], _READY_S)
+        agent = Child.start("emberwatch-agent", ["agent.cli", "run", "--server", str(server.facts["grpc"]), *_QUIET], _READY_S)
         try:
             say(f"agent        sampling since {time.monotonic() - began_s:.1f} s after the start")
             say("profile      the first window comes within 10 s")
@@ -42,7 +44,7 @@ def run_up(settings: Settings, agent_arguments: list[str], say: Say) -> None:
 
 
 def _serve_command(settings: Settings) -> list[str]:
-    command = ["server.cli", "serve", "--data-dir", settings.data_dir, "--http", settings.http, "--grpc", settings.grpc]
+    command = ["server.cli", "serve", "--data-dir", settings.data_dir, "--http", settings.http, "--grpc", settings.grpc, *_QUIET]
     return [*command, "--insecure"] if settings.insecure else command
 
 

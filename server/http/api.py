@@ -124,7 +124,7 @@ def _fleet_routes(api: Blueprint, services: AppServices) -> None:
             }
             for row in found
         ]
-        return json_response({"binaries": rows})
+        return json_response({"binaries": rows, "pending": services.names_pending()})
 
     @api.get("/now")
     def now() -> Response:

@@ -25,6 +25,8 @@ class AppServices:
 
     query: ProfileQuery
     name_state: Callable[[BinaryInfo], NameState] = _no_names
+    names_pending: Callable[[], int] = lambda: 0
+    """How many binaries are being looked for or read right now: names come soon."""
     health: Callable[[], str] = lambda: "ok"
     """"ok", or what is wrong in words."""
     counters: Callable[[], Mapping[str, float]] = field(default=dict)

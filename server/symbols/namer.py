@@ -44,6 +44,7 @@ class NameState(StrEnum):
 
     NAMED = "named"
     WANTED = "wanted"
+    PENDING = "pending"
     NONE = "none"
     FAILED = "failed"
 
@@ -56,9 +57,9 @@ class SymbolState:
     reason: str = ""
 
 
-_LOOKING = SymbolState(NameState.NONE, "being looked for on this host")
+_LOOKING = SymbolState(NameState.PENDING, "being looked for on this host")
 _ASKED = SymbolState(NameState.WANTED, "asked of the agents")
-_BUILDING = SymbolState(NameState.NONE, "uploaded, its table is being made")
+_BUILDING = SymbolState(NameState.PENDING, "uploaded, its table is being made")
 _NAMED = SymbolState(NameState.NAMED)
 _EMPTY = SymbolState(NameState.NONE, "the file holds no symbols")
 
@@ -139,6 +140,11 @@ class Namer:
         with self._lock:
             running = set(self._running)
         return not running or not wait(running, timeout_s).not_done
+
+    def pending(self) -> int:
+        """How many binaries are looked for or built right now."""
+        with self._lock:
+            return len(self._running)
 
     def close(self) -> None:
         """Stop after what is being built now."""
