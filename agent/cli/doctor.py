@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`emberwatch-agent doctor`: what this kernel offers and lacks, collector by collector, in words."""
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent.kernel.attempts import has_bcc, real_attempts
+from agent.kernel.capabilities import Capability, CollectorReport, HostView, State, capabilities, examine
+from agent.profilers.cpu import SPEC
+
+_SIGNS = {State.WORKS: "ok", State.LIMITED: "limited", State.MISSING: "missing"}
+_NEEDED = "cpu"
+
+
+def report(as_json: bool) -> tuple[bool, str]:
+    """Whether on-CPU works here, and the findings as text or as JSON. Loads and unloads the real program to know."""
+    with tempfile.TemporaryDirectory(prefix="emberwatch-doctor-") as headers:
+        system = os.uname()
+        host = HostView(system.release, system.machine, real_attempts(SPEC, Path(headers)))
+        collectors, everything = examine(host, has_bcc), capabilities(host, has_bcc)
+    works = any(each.name == _NEEDED and each.state is not State.MISSING for each in collectors)
+    if as_json:
+        return works, json.dumps(
+            {"works": works, "collectors": [_facts(each) for each in collectors], "host": [_fact(each) for each in everything]}, indent=2
+        )
+    return works, _text(collectors, everything, works)
+
+
+def _text(collectors: Sequence[CollectorReport], everything: Sequence[Capability], works: bool) -> str:
+    lines = ["Collectors"]
+    for each in collectors:
+        lines.append(f"  {_SIGNS[each.state]:<8} {each.name}")
+        for finding in each.findings:
+            lines += [f"           {finding.name}: {finding.detail}", *([f"           -> {finding.remedy}"] if finding.remedy else [])]
+    lines += ["", "This host"]
+    for fact in everything:
+        lines.append(f"  {_SIGNS[fact.state]:<8} {fact.name}: {fact.detail}")
+        if fact.remedy and fact.state is not State.WORKS:
+            lines.append(f"           -> {fact.remedy}")
+    lines += ["", "On-CPU profiles work here." if works else "On-CPU profiles do not work here: see what is missing above."]
+    return "\n".join(lines)
+
+
+def _fact(fact: Capability) -> dict[str, str]:
+    return {"name": fact.name, "state": fact.state.value, "detail": fact.detail, "remedy": fact.remedy}
+
+
+def _facts(each: CollectorReport) -> dict[str, object]:
+    return {"name": each.name, "state": each.state.value, "findings": [_fact(finding) for finding in each.findings]}
