@@ -71,10 +71,24 @@ HOSTILE_NAMES = (
 )
 
 _LIBRARIES: tuple[tuple[str, int, tuple[str, ...]], ...] = (
-    ("checkout", CPP, ("json::parse(std::string_view)", "json::Value::find", "http::Server::serve", "render::Template::fill",
-                       "cart::total_of", "tax::rate_for(cart::Item const&)", "cache::Lru::get")),
-    ("checkout", RUST, ("pricing::engine::evaluate", "pricing::rules::apply", "<[u64; 3] as pricing::Sum>::add",
-                        "serde_json::de::from_str")),
+    (
+        "checkout",
+        CPP,
+        (
+            "json::parse(std::string_view)",
+            "json::Value::find",
+            "http::Server::serve",
+            "render::Template::fill",
+            "cart::total_of",
+            "tax::rate_for(cart::Item const&)",
+            "cache::Lru::get",
+        ),
+    ),
+    (
+        "checkout",
+        RUST,
+        ("pricing::engine::evaluate", "pricing::rules::apply", "<[u64; 3] as pricing::Sum>::add", "serde_json::de::from_str"),
+    ),
     ("gateway", GO, ("net/http.(*conn).serve", "runtime.mallocgc", "encoding/json.(*decodeState).object", "main.route")),
     ("libpython3.11.so.1.0", PYTHON, ("app.views.cart_detail", "django.core.handlers.base.get_response", "json.loads", "<module>")),
     ("libjvm.so", JAVA, ("java.util.HashMap.get", "com.acme.search.Index.query", "org.apache.lucene.search.TermScorer.score")),
@@ -93,13 +107,21 @@ def service_tree(seed: str, samples: int = 30_937) -> Node:
     """A tree as a service's profile looks: threads, a heavy path, libraries, kernel below, a little that has no name."""
     chance = random.Random(seed)
     root = Node(ROOT)
-    functions = [Function(name, binary, code, f"src/{binary.split('.', maxsplit=1)[0]}/{at}.cc", 20 + 7 * at)
-                 for binary, code, names in _LIBRARIES for at, name in enumerate(names)]
+    functions = [
+        Function(name, binary, code, f"src/{binary.split('.', maxsplit=1)[0]}/{at}.cc", 20 + 7 * at)
+        for binary, code, names in _LIBRARIES
+        for at, name in enumerate(names)
+    ]
     threads = [Function("worker-N"), Function("main"), Function("grpc-poll-N"), Function("G1 Conc#N")]
-    for _ in range(900):
-        node = root.child(chance.choices(threads, (70, 18, 9, 3))[0]).child(functions[2])
-        for _ in range(chance.randrange(1, 14)):
-            node = node.child(functions[min(int(chance.expovariate(0.16)), len(functions) - 1)])
+    habits = [chance.sample(functions, 4) for _ in functions]
+    for _ in range(2500):
+        node = root.child(chance.choices(threads, (64, 21, 11, 4))[0]).child(functions[2])
+        at = 2
+        for _ in range(int(chance.triangular(2, 16, 5))):
+            # Each function calls a few others, the first of them most often: stacks then share their upper part.
+            called = chance.choices(habits[at], (9, 5, 3, 2))[0]
+            at = functions.index(called)
+            node = node.child(called)
         if chance.random() < 0.3:
             for name in _KERNEL_CHAIN[: chance.randrange(3, 7)]:
                 node = node.child(_kernel(name))
@@ -107,7 +129,7 @@ def service_tree(seed: str, samples: int = 30_937) -> Node:
             node = node.child(Function("[unknown] libfoo.so.2+0x1f3a0", "libfoo.so.2", UNKNOWN))
         elif chance.random() < 0.02:
             node = node.child(Function("[exited]", code=MARK))
-        node.self_samples += 1 + int(chance.paretovariate(1.1))
+        node.self_samples += 1 + min(400, int(chance.paretovariate(0.9)))
     return _finish(root, samples)
 
 
@@ -137,7 +159,9 @@ def huge_tree(nodes: int = 100_000, rows: int = 50) -> Node:
     for column in range(per_row):
         node = root
         for row in range(rows):
-            made = Node(Function(f"pkg{(column * 7 + row) % 211}::function_{(column + row * 13) % 997}", f"lib{column % 17}.so", (column + row) % 8))
+            made = Node(
+                Function(f"pkg{(column * 7 + row) % 211}::function_{(column + row * 13) % 997}", f"lib{column % 17}.so", (column + row) % 8)
+            )
             node.children.append(made)
             node = made
         node.self_samples = 1
@@ -162,13 +186,16 @@ def _preorder(root: Node) -> list[tuple[Node, int]]:
 def _finish(root: Node, samples: int) -> Node:
     """Totals from the leaves up, ids from the path of names, children by name; `samples` is made exact at the first leaf."""
     missing = samples - sum(node.self_samples for node, _ in _preorder(root))
-    heaviest = max((node for node, _ in _preorder(root)), key=lambda each: each.self_samples)
-    heaviest.self_samples = max(0, heaviest.self_samples + missing)
     order = _preorder(root)
+    leaves = [node for node, _ in order if node.self_samples > 0]
+    for node in leaves:
+        node.self_samples += missing // len(leaves)
+    if leaves:
+        leaves[0].self_samples += missing - missing // len(leaves) * len(leaves)
     for node, _ in order:
-        for child in node.children:
-            seed = f"{node.id}/{child.function.name}\0{child.function.binary}\0{node.children.index(child) if len(order) > 50_000 else ''}"
-            child.id = int.from_bytes(hashlib.blake2b(seed.encode("utf-8", "surrogatepass"), digest_size=8).digest()[:6], "big") + 1
+        for at, child in enumerate(node.children):
+            seed = f"{node.id}/{child.function.name}\0{child.function.binary}\0{at}"
+            child.id = int.from_bytes(hashlib.blake2b(seed.encode("utf-8", "surrogatepass"), digest_size=6).digest(), "big") + 1
     for node, _ in reversed(order):
         node.total_samples = node.self_samples + sum(child.total_samples for child in node.children)
         node.children.sort(key=lambda each: (each.function.name, each.function.binary))
@@ -200,7 +227,16 @@ def flamegraph_nodes(view: Node, total: int, width_px: float, search: str) -> tu
         if is_match and not is_under:
             matched_total += node.total_samples
         index = -2 if node.function is ROOT else -1 if node.trimmed else functions.setdefault(node.function, len(functions))
-        row = (index, depth, start * TICK_NS, node.total_samples * TICK_NS, node.self_samples * TICK_NS, node.id, node.trimmed, int(is_match))
+        row = (
+            index,
+            depth,
+            start * TICK_NS,
+            node.total_samples * TICK_NS,
+            node.self_samples * TICK_NS,
+            node.id,
+            node.trimmed,
+            int(is_match),
+        )
         for key, value in zip(nodes, row, strict=True):
             nodes[key].append(value)
         shown = [child for child in node.children if child.total_samples >= least]
@@ -240,6 +276,17 @@ def top_rows(root: Node) -> list[Json]:
         below = above | {function} if len(above) < 200 else above
         waiting.extend((child, below) for child in node.children)
     total = max(1, root.total_samples)
-    return [{"name": each.name, "binary": each.binary, "file": each.file, "line": each.line, "code": each.code,
-             "self": own[each] * TICK_NS, "total": whole[each] * TICK_NS,
-             "self_share": own[each] / total, "total_share": whole[each] / total} for each in own]
+    return [
+        {
+            "name": each.name,
+            "binary": each.binary,
+            "file": each.file,
+            "line": each.line,
+            "code": each.code,
+            "self": own[each] * TICK_NS,
+            "total": whole[each] * TICK_NS,
+            "self_share": own[each] / total,
+            "total_share": whole[each] / total,
+        }
+        for each in own
+    ]

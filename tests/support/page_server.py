@@ -27,7 +27,8 @@ CSP = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-NOW_S = 1_780_000_000
+NOW_S = int(time.time()) // 10 * 10
+"""Times of the stand-in: ages on the page must make sense beside the reader's clock."""
 SERVICES = ("checkout", "gateway", "search-api", "recommender", "postgres", "emberwatch-agent", "kubelet", "[kernel]")
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -143,6 +144,7 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
         "flamegraph": _flamegraph,
         "top": _top,
         "agents": _agents,
+        "now": lambda *_: {"now_s": NOW_S},
         "symbols": _symbols,
     }
     if name not in routes:
@@ -161,7 +163,7 @@ def _service_of(asked: dict[str, str]) -> str:
 
 def _load(at_s: float, seed: int) -> float:
     wave = 1 + 0.45 * math.sin(at_s / 700 + seed) + 0.2 * math.sin(at_s / 97 + seed * 3) + 0.06 * math.sin(at_s / 11)
-    return max(0.02, wave * (8.0 / (1 + seed) ** 1.3))
+    return max(0.02, wave * 8.0 / math.pow(1 + seed, 1.3))
 
 
 def _services(scenario: str, asked: dict[str, str]) -> Json:
@@ -173,13 +175,24 @@ def _services(scenario: str, asked: dict[str, str]) -> Json:
     rows: list[Json] = []
     for seed, name in enumerate(names):
         spark = [_load(start_s + at * step_s, seed) for at in range(60)]
-        rows.append({
-            "service": name, "cpu_ns": sums[seed] * (end_s - start_s) * 1e9, "cores": spark[-1], "share": sums[seed] / sum(sums),
-            "spark": spark, "version": ("2.4.1", "v1.19.0", "sha-9f3c2e1", "", "15.7")[seed % 5], "version_since_s": NOW_S - 4000 * (seed + 1) ** 2,
-            "versions": 1 + (seed == 0), "hosts": max(1, 44 // (seed + 1)), "samples": int(sums[seed] * (end_s - start_s) * 99),
-            "lost_share": (0.0, 0.0, 0.031)[seed % 3] if scenario == "partial" else 0.0, "stack_lost_share": 0.001,
-            "unnamed_share": (0.004, 0.0, 0.12, None)[seed % 4],
-        })  # fmt: skip
+        cpu_s = sums[seed] * (end_s - start_s)
+        rows.append(
+            {
+                "service": name,
+                "cpu_ns": cpu_s * 1e9,
+                "cores": spark[-1],
+                "share": sums[seed] / sum(sums),
+                "spark": spark,
+                "version": ("2.4.1", "v1.19.0", "sha-9f3c2e1", "", "15.7")[seed % 5],
+                "version_since_s": NOW_S - 4000 * (seed + 1) ** 2,
+                "versions": 1 + (seed == 0),
+                "hosts": max(1, 44 // (seed + 1)),
+                "samples": int(cpu_s * 99),
+                "lost_share": (0.0, 0.0, 0.031)[seed % 3] if scenario == "partial" else 0.0,
+                "stack_lost_share": 0.001,
+                "unnamed_share": (0.004, 0.0, 0.12, None)[seed % 4],
+            }
+        )
     cores = sum(_load(NOW_S, seed) for seed in range(len(names)))
     totals = {"cores": cores, "hosts": agents["total"], "samples": 1_234_567, "cpu_ns": sum(sums) * (end_s - start_s) * 1e9}
     return {"from_s": start_s, "until_s": end_s, "step_s": step_s, "services": rows, "totals": totals, "agents": agents}
@@ -187,16 +200,25 @@ def _services(scenario: str, asked: dict[str, str]) -> Json:
 
 def _series(scenario: str, asked: dict[str, str]) -> Json:
     start_s, end_s = _range(asked)
-    step_s = float(asked.get("step", "10s").removesuffix("s"))
-    first = math.floor(start_s / step_s) * step_s
-    times = [first + at * step_s for at in range(math.ceil((end_s - first) / step_s))]
-    values: list[float | None] = [None if scenario == "empty" else _load(at, 0) * step_s * 1e9 for at in times]
+    step_s = next(step for step in (10, 30, 60, 300, 1800, 21_600) if (end_s - start_s) / step <= 240)
+    times = [start_s + at * step_s for at in range(math.ceil((end_s - start_s) / step_s))]
+    values: list[float | None] = [None if scenario == "empty" else _load(at, 0) * min(step_s, end_s - at) * 1e9 for at in times]
     loss = [0.0] * len(times)
     if scenario == "partial":
         gap = len(times) // 3
         values[gap : gap + 4] = [None] * 4
         loss[gap + 4 : gap + 8] = [0.09] * 4
-    return {"kind": "cpu", "unit": "ns", "step_s": step_s, "times_s": times, "values": values, "by": None, "loss": loss}
+    return {
+        "kind": "cpu",
+        "unit": "ns",
+        "from_s": start_s,
+        "until_s": end_s,
+        "step_s": step_s,
+        "times_s": times,
+        "values": values,
+        "by": None,
+        "loss": loss,
+    }
 
 
 def _quality(scenario: str, total: int) -> Json:
@@ -246,27 +268,42 @@ def _top(scenario: str, asked: dict[str, str]) -> Json:
 
 
 def _agents(scenario: str, asked: dict[str, str]) -> Json:
-    count = 0 if scenario == "empty" else 44
-    silent = {3, 9, 12} if scenario == "partial" else set()
-    return {"agents": [{
-        "host": profiles.HOSTILE_NAMES[0] if scenario == "hostile" and at == 1 else f"web-{at}", "agent_id": f"{at:032x}", "version": "0.1.0",
-        "kernel": "6.1.0-28-amd64" if at % 5 else "6.12.9-cloud", "cpus": 8, "rate_hz": 49 if at == 7 else 99,
-        "first_seen_s": NOW_S - 86_400, "last_seen_s": NOW_S - (740 if at in silent else 4), "is_silent": at in silent,
-        "lost": {"MAP_FULL": 1409} if scenario == "partial" and at == 5 else {}, "lost_share": 0.031 if scenario == "partial" and at == 5 else 0.0,
-        "cpu_share": 0.0008 + at * 1e-5, "bpf_share": 0.0021, "rss_bytes": 41 << 20, "map_bytes": 12 << 20,
+    return {"agents": [_agent(scenario, at) for at in range(1, 1 if scenario == "empty" else 45)]}
+
+
+def _agent(scenario: str, at: int) -> Json:
+    is_silent = scenario == "partial" and at in (3, 9, 12)
+    is_losing = scenario == "partial" and at == 5
+    return {
+        "host": profiles.HOSTILE_NAMES[0] if scenario == "hostile" and at == 1 else f"web-{at}",
+        "agent_id": f"{at:032x}",
+        "version": "0.1.0",
+        "kernel": "6.1.0-28-amd64" if at % 5 else "6.12.9-cloud",
+        "cpus": 8,
+        "rate_hz": 49 if at == 7 else 99,
+        "first_seen_s": NOW_S - 86_400,
+        "last_seen_s": NOW_S - (740 if is_silent else 4),
+        "is_silent": is_silent,
+        "lost": {"MAP_FULL": 1409} if is_losing else {},
+        "lost_share": 0.031 if is_losing else 0.0,
+        "cpu_share": 0.0008 + at * 1e-5,
+        "bpf_share": 0.0021,
+        "rss_bytes": 41 << 20,
+        "map_bytes": 12 << 20,
         "flags": ["stepped down to 49 Hz"] if at == 7 else [],
-    } for at in range(1, count + 1)]}  # fmt: skip
+    }
 
 
 def _symbols(scenario: str, asked: dict[str, str]) -> Json:
-    if scenario == "empty":
-        return {"binaries": []}
-    return {"binaries": [
-        {"path": "/usr/lib/x86_64-linux-gnu/libfoo.so.2", "build_id": "9f" * 20, "state": "none", "reason": "stripped, and no agent had its symbols", "cpu_ns": 61 * 10**9},
-        {"path": "/opt/checkout/bin/checkout", "build_id": "3c" * 20, "state": "named", "reason": "", "cpu_ns": 900 * 10**9},
-        {"path": "/opt/</script><b>x</b>/plugin.so", "build_id": "", "state": "failed", "reason": "the symbol table is cut off at byte 4,096", "cpu_ns": 7 * 10**9},
-        {"path": "/usr/bin/node", "build_id": "77" * 20, "state": "wanted", "reason": "an agent is asked to send it", "cpu_ns": 23 * 10**9},
-    ]}  # fmt: skip
+    rows = (
+        ("/usr/lib/x86_64-linux-gnu/libfoo.so.2", "9f" * 20, "none", "stripped, and no agent had its symbols", 61),
+        ("/opt/checkout/bin/checkout", "3c" * 20, "named", "", 900),
+        ("/opt/</script><b>x</b>/plugin.so", "", "failed", "the symbol table is cut off at byte 4,096", 7),
+        ("/usr/bin/node", "77" * 20, "wanted", "an agent is asked to send it", 23),
+    )
+    keys = ("path", "build_id", "state", "reason", "cpu_ns")
+    found = () if scenario == "empty" else rows
+    return {"binaries": [dict(zip(keys, (*row[:4], row[4] * 10**9), strict=True)) for row in found]}
 
 
 def main() -> None:

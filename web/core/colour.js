@@ -10,8 +10,8 @@
 
 /** In the order of the API's `code`. @type {ReadonlyArray<Readonly<CodeKind>>} */
 export const CODE_KINDS = Object.freeze([
-  { key: "native", label: "Native", hue: 40, saturation: 0.86 },
-  { key: "cpp", label: "C++", hue: 50, saturation: 0.78 },
+  { key: "native", label: "Native", hue: 40, saturation: 0.8 },
+  { key: "cpp", label: "C++", hue: 50, saturation: 0.6 },
   { key: "rust", label: "Rust", hue: 18, saturation: 0.72 },
   { key: "go", label: "Go", hue: 190, saturation: 0.5 },
   { key: "java", label: "Java", hue: 140, saturation: 0.4 },
@@ -31,7 +31,7 @@ export const COLOUR_TRIMMED = COLOUR_ROOT + 1;
 export const COLOUR_COUNT = COLOUR_ROOT + 2;
 
 /** Relative luminance of the darkest and the lightest step, by theme. */
-const LUMINANCE = Object.freeze({ light: { low: 0.44, high: 0.68 }, dark: { low: 0.27, high: 0.44 } });
+const LUMINANCE = Object.freeze({ light: { low: 0.48, high: 0.7 }, dark: { low: 0.27, high: 0.44 } });
 
 /**
  * 32-bit FNV-1a over UTF-16 units.

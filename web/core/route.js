@@ -13,7 +13,7 @@ import { DEFAULT_RANGE, isRelative } from "./range.js";
  * @typedef {{
  *   view: ViewName, service: string, from: string, until: string, live: boolean,
  *   hosts: string[], versions: string[], at: string, search: string, mode: "text" | "regex",
- *   sort: string, tab: string, shown: Shown, invert: boolean,
+ *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean,
  * }} State
  */
 
@@ -35,6 +35,7 @@ export const DEFAULT_STATE = Object.freeze({
   tab: "cpu",
   shown: "both",
   invert: false,
+  threads: false,
 });
 
 /**
@@ -78,6 +79,7 @@ export function stateFromAddress(path, query) {
     tab: text("tab", DEFAULT_STATE.tab),
     shown: shown === "graph" || shown === "table" ? shown : "both",
     invert: text("invert", "0") === "1",
+    threads: text("group", "none") === "thread",
   };
 }
 
@@ -102,6 +104,7 @@ export function addressFromState(state) {
   put("tab", state.tab, DEFAULT_STATE.tab);
   put("shown", state.shown, "both");
   put("invert", state.invert ? "1" : "0", "0");
+  put("group", state.threads ? "thread" : "none", "none");
   const text = query.toString();
   return pathFromState(state) + (text ? `?${text}` : "");
 }

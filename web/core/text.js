@@ -29,13 +29,13 @@ function pictureOf(character) {
   return `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
-// What ends a package and begins the last component: `::` `.` `/` and the start of an argument list never does.
-const LAST_COMPONENT = /(?:::|[./\\])([^:./\\]+)$/;
+// The last component: what stands after the last `::`, `.` or `/`.
+const LAST_COMPONENT = /[^:./]+$/;
 
 /**
- * Cut a name to `length` characters, in the middle, so that its start and its last component stay.
+ * Cut a name to `length` characters, in the middle, so that its last component stays and as much of its start as fits.
  *
- * `net/http.(*conn).serve` in 16 characters is `net/ht….serve`-like: as much of the last component as fits, then the head.
+ * `net/http.(*conn).serve` in 12 characters is `net/ht…serve`; in 5 it is `serve`, in 4 `ser…`. Arguments go first of all.
  * @param {string} name
  * @param {number} length characters, the ellipsis included
  * @returns {string} "" when there is no room for even two characters
@@ -43,19 +43,13 @@ const LAST_COMPONENT = /(?:::|[./\\])([^:./\\]+)$/;
 export function cutName(name, length) {
   if (name.length <= length) return name;
   if (length < 2) return "";
-  if (length < 5) return safeSlice(name, 0, length - 1) + "…";
   const bare = withoutArguments(name);
   if (bare.length <= length) return bare;
-  const room = length - 1;
-  const tail = Math.min(lastComponentLength(bare), Math.ceil(room * 0.7));
-  const keepTail = Math.max(tail, Math.floor(room / 2));
-  return safeSlice(bare, 0, room - keepTail) + "…" + safeSlice(bare, bare.length - keepTail, bare.length);
-}
-
-/** @param {string} name */
-function lastComponentLength(name) {
-  const match = LAST_COMPONENT.exec(name);
-  return match ? match[0].length : Math.ceil(name.length / 2);
+  const last = LAST_COMPONENT.exec(bare)?.[0] ?? bare;
+  if (last.length === length) return last;
+  if (last.length > length || last === bare) return safeSlice(last, 0, length - 1) + "…";
+  const head = safeSlice(bare, 0, length - 1 - last.length);
+  return head === "" ? last : `${head}…${last}`;
 }
 
 /**

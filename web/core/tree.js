@@ -36,13 +36,17 @@ export const FUNCTION_ROOT = -2;
  * }} Tree
  */
 
+/** Code of a frame that is no code at all: a thread's name above its frames. */
+export const CODE_NONE = -1;
+
 /**
  * @param {FlamegraphAnswer} answer
+ * @param {{hasThreads?: boolean}} [how] with threads their names come without binary and stand above the frames
  * @returns {Tree}
  */
-export function treeFromAnswer(answer) {
+export function treeFromAnswer(answer, { hasThreads = false } = {}) {
   const { nodes } = answer;
-  const functions = functionsFromAnswer(answer);
+  const functions = functionsFromAnswer(answer, hasThreads);
   const depth = Uint32Array.from(nodes.depth);
   const functionOf = Int32Array.from(nodes.function);
   return {
@@ -66,16 +70,19 @@ export function treeFromAnswer(answer) {
 
 /**
  * @param {FlamegraphAnswer} answer
+ * @param {boolean} hasThreads
  * @returns {FunctionInfo[]}
  */
-function functionsFromAnswer({ strings, functions }) {
+function functionsFromAnswer({ strings, functions }, hasThreads) {
   const shown = strings.map(visibleText);
   return functions.name.map((nameAt, at) => {
     const name = shown[nameAt] ?? "";
     const binary = shown[functions.binary[at]] ?? "";
-    const code = functions.code[at] ?? KIND_UNKNOWN;
+    const told = functions.code[at] ?? KIND_UNKNOWN;
+    const isThread = hasThreads && told === KIND_UNKNOWN && binary === "" && !name.startsWith("[");
+    const code = isThread ? CODE_NONE : told;
     const file = shown[functions.file[at]] ?? "";
-    return { name, binary, file, line: functions.line[at] ?? 0, code, colour: colourIndex(name, binary, code) };
+    return { name, binary, file, line: functions.line[at] ?? 0, code, colour: isThread ? COLOUR_ROOT : colourIndex(name, binary, code) };
   });
 }
 

@@ -20,15 +20,16 @@ const LOSS_SHOWN = 0.001;
 const FONT = "11px system-ui, sans-serif";
 
 /**
- * Cores of each slot from its nanoseconds.
+ * Cores of each slot from its nanoseconds; the last slot may be cut by the end of the range.
  * @param {import("../net/api.js").SeriesAnswer} answer
- * @param {{from_s: number, until_s: number}} range
  * @returns {Timeline}
  */
-export function timelineFromSeries(answer, range) {
-  const { step_s, times_s, values, loss } = answer;
-  const cores = values.map((value) => (value === null ? null : value / NS_PER_S / step_s));
-  return { ...range, step_s, times_s, cores, loss };
+export function timelineFromSeries({ from_s, until_s, step_s, times_s, values, loss }) {
+  const cores = values.map((value, at) => {
+    const length_s = Math.min(step_s, until_s - times_s[at]);
+    return value === null || length_s <= 0 ? null : value / NS_PER_S / length_s;
+  });
+  return { from_s, until_s, step_s, times_s, cores, loss };
 }
 
 /**
@@ -75,6 +76,7 @@ export function paintTimeline(canvas, scene) {
   context.beginPath();
   context.rect(plot.left, 0, plot.width, height_px);
   context.clip();
+  paintGaps(context, timeline, plot, colours);
   paintArea(context, timeline, plot, colours);
   paintLoss(context, timeline, plot, colours);
   context.restore();
@@ -114,6 +116,33 @@ function paintAxes(context, { timeline, width_px }, plot, { ticks, colours }) {
     context.stroke();
   }
   context.textAlign = "left";
+}
+
+/**
+ * Slots without data, hatched: nothing is known there, which is not the same as nothing was used.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Timeline} timeline
+ * @param {Plot} plot
+ * @param {Record<string, string>} colours
+ */
+function paintGaps(context, timeline, plot, colours) {
+  const gaps = new Path2D();
+  timeline.times_s.forEach((time_s, at) => {
+    if (timeline.cores[at] !== null) return;
+    const left = xOfTime(time_s, timeline, plot);
+    gaps.rect(left, plot.top, xOfTime(time_s + timeline.step_s, timeline, plot) - left, plot.height);
+  });
+  context.save();
+  context.clip(gaps);
+  context.strokeStyle = colours.line;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let x = plot.left - plot.height; x < plot.left + plot.width; x += 7) {
+    context.moveTo(x, plot.top + plot.height);
+    context.lineTo(x + plot.height, plot.top);
+  }
+  context.stroke();
+  context.restore();
 }
 
 /**

@@ -7,7 +7,7 @@
  *   unnamed_share: number | null}} ServiceRow
  * @typedef {{from_s: number, until_s: number, step_s: number, services: ServiceRow[],
  *   totals: {cores: number, hosts: number, samples: number, cpu_ns: number}, agents: {total: number, silent: number}}} ServicesAnswer
- * @typedef {{kind: string, unit: string, step_s: number, times_s: number[], values: Array<number | null>, loss: Array<number | null>}} SeriesAnswer
+ * @typedef {{kind: string, unit: string, from_s: number, until_s: number, step_s: number, times_s: number[], values: Array<number | null>, loss: Array<number | null>}} SeriesAnswer
  * @typedef {{name: string, binary: string, file: string, line: number, code: number, self: number, total: number,
  *   self_share: number, total_share: number}} TopRow
  * @typedef {{total: number, rows: TopRow[], rows_total: number}} TopAnswer

@@ -23,11 +23,11 @@ import { element, fill } from "./dom.js";
  * @template T
  * @param {{
  *   caption: string, columns: ReadonlyArray<Column<T>>, onSort: (sort: string) => void, isSortedAlready?: boolean,
- *   rowAttributes?: (row: T) => import("./dom.js").Attributes, className?: string,
+ *   rowAttributes?: (row: T) => import("./dom.js").Attributes, isShown?: (column: Column<T>) => boolean, className?: string,
  * }} options with `isSortedAlready` rows are shown in the order they come
  * @returns {DataTable<T>}
  */
-export function makeDataTable({ caption, columns, onSort, rowAttributes = () => ({}), isSortedAlready = false, className = "" }) {
+export function makeDataTable({ caption, columns, onSort, rowAttributes = () => ({}), isShown = () => true, isSortedAlready = false, className = "" }) {
   const head = element("tr", { role: "row" });
   const body = element("tbody", { role: "rowgroup" });
   const table = element(
@@ -42,9 +42,10 @@ export function makeDataTable({ caption, columns, onSort, rowAttributes = () => 
     root,
     show(rows, sort) {
       const active = document.activeElement?.getAttribute("data-sort");
-      fill(head, ...columns.map((column) => headCell(column, sort, onSort)));
+      const shown = columns.filter(isShown);
+      fill(head, ...shown.map((column) => headCell(column, sort, onSort)));
       const ordered = isSortedAlready ? rows : sortedRows(rows, columns, sort);
-      fill(body, ...ordered.map((row) => tableRow(row, columns, rowAttributes(row))));
+      fill(body, ...ordered.map((row) => tableRow(row, shown, rowAttributes(row))));
       // Sorting by keyboard must not lose the place.
       if (active) head.querySelectorAll("button").forEach((button) => button.dataset.sort === active && button.focus());
     },

@@ -95,7 +95,9 @@ export class FlameGraph {
     const isSameRoot = old !== null && old.count > 0 && old.id[0] === tree.id[0];
     const share = isSameRoot && old.total[0] > 0 ? tree.total[0] / old.total[0] : 0;
     const cameFrom = old && !isSameRoot ? nodeOfId(tree, old.id[0]) : -1;
+    const wentInto = old && !isSameRoot ? nodeOfId(old, tree.id[0]) : -1;
     const wasFocus = old && old.count > 0 ? old.id[this.focus] : -1;
+    cancelAnimationFrame(this.moving);
     this.tree = tree;
     this.rootLabel = rootLabel;
     this.hover = -1;
@@ -106,6 +108,12 @@ export class FlameGraph {
     this.fitBox();
     if (cameFrom >= 0) {
       this.window = this.spanOf(cameFrom);
+      this.moveTo(this.spanOf(focus));
+    } else if (old && wentInto >= 0 && old.total[wentInto] > 0) {
+      // The new tree is a frame of the old one: go on from where the movement is, in the new tree's units.
+      const scale = tree.total[0] / old.total[wentInto];
+      const into = (/** @type {number} */ value) => (value - old.start[wentInto]) * scale;
+      this.window = { start: into(this.window.start), end: into(this.window.end) };
       this.moveTo(this.spanOf(focus));
     } else if (isSameRoot && tree.id[focus] === wasFocus) {
       this.window = { start: this.window.start * share, end: this.window.end * share };
@@ -159,7 +167,8 @@ export class FlameGraph {
   moveTo(target) {
     cancelAnimationFrame(this.moving);
     this.tooltip.hide();
-    if (isMotionReduced()) {
+    const isThere = Math.abs(target.start - this.window.start) + Math.abs(target.end - this.window.end) < (target.end - target.start) * 1e-6;
+    if (isMotionReduced() || isThere) {
       this.window = target;
       this.invalidate();
       return;

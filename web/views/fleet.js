@@ -43,6 +43,7 @@ export function mountFleet(place, { store }) {
     caption: "Services by CPU",
     columns: fleetColumns(store),
     onSort: (sort) => store.set({ sort }),
+    isShown: (column) => column.key !== "unnamed" || hasUnnamed(answer),
     className: "fleet-table is-cards",
   });
   const none = element("p", { class: "table-none", hidden: true });
@@ -97,6 +98,11 @@ export function mountFleet(place, { store }) {
       loader.cancel();
     },
   };
+}
+
+/** Not every server works out names for the whole fleet. @param {ServicesAnswer | null} answer */
+function hasUnnamed(answer) {
+  return answer !== null && answer.services.some((row) => row.unnamed_share !== null);
 }
 
 /** @param {ServicesAnswer} answer */
@@ -160,7 +166,7 @@ function fleetColumns(store) {
 /** @param {ServiceRow} row */
 function versionCell({ version, version_since_s, versions }) {
   if (!version) return element("span", { class: "is-quiet" }, "–");
-  const age = version_since_s === null ? "" : formatAge(Math.max(0, Date.now() / 1000 - version_since_s));
+  const age = !version_since_s ? "" : formatAge(Math.max(0, Date.now() / 1000 - version_since_s));
   const more = versions > 1 ? `, one of ${versions}` : "";
   return element(
     "span",
@@ -178,6 +184,11 @@ function versionCell({ version, version_since_s, versions }) {
 function numberOrBadge(share, fine, words) {
   if (share > fine) return badge(formatLoss(share), "amber", `${formatLoss(share)} ${words}`);
   return element("span", { class: "is-quiet" }, formatLoss(share));
+}
+
+/** The server as another host would call it: a loopback address means nothing there. */
+function serverName() {
+  return /^(localhost|127\.|\[::1\])/.test(location.hostname) ? "SERVER" : location.hostname;
 }
 
 /**
@@ -200,8 +211,8 @@ function emptyWords({ agents }, store) {
       ? `${countOf(agents.total, "agent")} connected. The first samples arrive within 10 seconds.`
       : "Watching for the first agent …";
   const steps = [
-    { title: "Profile this host", command: "sudo emberwatch-agent run --server localhost:4041" },
-    { title: "Profile another host", command: `sudo emberwatch-agent run --server ${location.hostname}:4041` },
+    { title: "Profile the host of this server", command: "sudo emberwatch-agent run --server localhost:4041" },
+    { title: "Profile another host", command: `sudo emberwatch-agent run --server ${serverName()}:4041 --insecure` },
     { title: "See what a kernel offers", command: "sudo emberwatch-agent doctor" },
   ];
   return [

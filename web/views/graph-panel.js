@@ -25,6 +25,7 @@ import { makeLoader } from "./loader.js";
 const KEPT_TREES = 8;
 /** How much finer a tree is asked for when trimmed frames are opened where they already stand under the root. */
 const FINER = 12;
+const WIDEST_PX = 10_000;
 const HOLD_MS = 500;
 
 /**
@@ -79,16 +80,16 @@ export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, o
 
   const parameters = () => {
     const state = store.get();
-    const width_px = Math.max(320, Math.round(flame.scroller.clientWidth || root.clientWidth || 1200)) * finer;
+    const shown_px = Math.round(flame.scroller.clientWidth || root.clientWidth || 1200);
+    const width_px = Math.min(WIDEST_PX, Math.max(320, shown_px) * finer);
     const mode = state.search ? state.mode : "";
-    return { ...selection(), ...pinned, width_px, at: state.at, search: state.search, mode, invert: state.invert ? 1 : "" };
+    return { ...selection(), ...pinned, width_px, at: state.at, search: state.search, mode, invert: state.invert ? 1 : "", group: state.threads ? "thread" : "" };
   };
   const show = (/** @type {Kept} */ next) => {
     const { answer, tree } = next;
     const state = store.get();
     shown = next;
     picture.hidden = answer.total === 0;
-    head.hidden = answer.total === 0;
     if (answer.total === 0) {
       loader.say(...emptyGraphWords(answer, store));
     } else {
@@ -101,6 +102,8 @@ export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, o
     showSummary(answer, state);
     onAnswer(answer);
   };
+  upButton.hidden = true;
+  backButton.hidden = true;
   const showSummary = (/** @type {FlamegraphAnswer} */ answer, /** @type {State} */ state) => {
     const isZoomed = state.at !== "";
     upButton.hidden = !isZoomed;
@@ -128,7 +131,7 @@ export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, o
     const what = asked.at ? "Reading the frame in full" : "Reading and adding up the stacks";
     const answer = await loader.run(what, (signal) => readAnswer(asked, signal), { isQuiet: isRefresh || isDetail });
     if (!answer) return;
-    const next = { answer, tree: treeFromAnswer(answer) };
+    const next = { answer, tree: treeFromAnswer(answer, { hasThreads: asked.group !== "" }) };
     pinned ??= { from: String(answer.from_s), until: String(answer.until_s) };
     kept.put(key, next);
     if (isRefresh) showWhenIdle(next);

@@ -41,7 +41,9 @@ export function mountHosts(place, { store }) {
     "data-search": true,
     oninput: () => store.set({ search: filter.value }, { replace: true }),
   });
-  const table = makeDataTable({ caption: "Agents, odd ones first", columns: agentColumns(), onSort: (sort) => store.set({ sort }), className: "is-cards" });
+  /** The server's clock at the last reading: ages are told by it, not by this machine's. */
+  const clock = { now_s: 0 };
+  const table = makeDataTable({ caption: "Agents, odd ones first", columns: agentColumns(clock), onSort: (sort) => store.set({ sort }), className: "is-cards" });
   const list = element("div", { class: "card" }, element("div", { class: "card-head" }, element("h2", {}, "Agents"), filter), table.root);
   const panel = element("section", { class: "panel", "aria-label": "Agents" }, list);
   const loader = makeLoader(panel, { retry: () => load(false) });
@@ -60,24 +62,37 @@ export function mountHosts(place, { store }) {
     if (agents.length === 0) loader.say(element("p", { class: "message-title" }, "No agent has reported yet."), element("p", {}, element("a", { class: "button", href: "/", "data-route": true }, "How to start one")));
   };
   const load = async (/** @type {boolean} */ isQuiet) => {
-    const answer = await loader.run("Reading the agents", (signal) => getJson("agents", {}, signal), { isQuiet });
-    if (!answer) return;
-    agents = answer.agents;
+    const { from, until } = store.get();
+    const read = (/** @type {AbortSignal} */ signal) => Promise.all([getJson("agents", { from, until }, signal), getJson("now", {}, signal)]);
+    const answers = await loader.run("Reading the agents", read, { isQuiet });
+    if (!answers) return;
+    agents = answers[0].agents;
+    clock.now_s = answers[1].now_s;
     show();
   };
   fill(place, element("div", { class: "view-head" }, element("h1", {}, "Hosts"), stats), panel);
   load(false);
-  return { update: show, refresh: () => load(true), unmount: () => loader.cancel() };
+  return {
+    update(state, previous) {
+      if (state.from !== previous.from || state.until !== previous.until) load(false);
+      else show();
+    },
+    refresh: () => load(true),
+    unmount: () => loader.cancel(),
+  };
 }
 
-/** @returns {import("./data-table.js").Column<AgentRow>[]} */
-function agentColumns() {
+/**
+ * @param {{now_s: number}} clock
+ * @returns {import("./data-table.js").Column<AgentRow>[]}
+ */
+function agentColumns(clock) {
   const share = (/** @type {number | null} */ value) => (value === null || value === undefined ? "–" : formatLoss(value));
   const size = (/** @type {number | null} */ value) => (value === null || value === undefined ? "–" : formatBytes(value));
   return [
     { key: "host", label: "Host", value: (row) => row.host, cell: (row) => element("span", { class: "name", title: row.agent_id }, visibleText(row.host)) },
-    { key: "state", label: "State", value: oddness, isDescending: true, cell: stateCell },
-    { key: "seen", label: "Last seen", value: (row) => row.last_seen_s, isDescending: true, isNumber: true, cell: seenCell },
+    { key: "state", label: "State", value: oddness, isDescending: true, cell: (row) => stateCell(row, clock) },
+    { key: "seen", label: "Last seen", value: (row) => row.last_seen_s, isDescending: true, isNumber: true, cell: (row) => seenCell(row, clock) },
     { key: "lost", label: "Lost", value: (row) => row.lost_share, isDescending: true, isNumber: true, cell: lostCell },
     { key: "cpu", label: "Agent CPU", title: "Its own, of one core", value: (row) => row.cpu_share, isDescending: true, isNumber: true, cell: (row) => share(row.cpu_share) },
     { key: "bpf", label: "BPF", title: "Time in its programs, of one core", value: (row) => row.bpf_share, isDescending: true, isNumber: true, cell: (row) => share(row.bpf_share) },
@@ -90,22 +105,22 @@ function agentColumns() {
   ];
 }
 
-/** @param {AgentRow} row */
-function stateCell(row) {
-  if (row.is_silent) return badge("silent", "amber", `Nothing was heard from it for ${ageOf(row)}`);
+/** @param {AgentRow} row @param {{now_s: number}} clock */
+function stateCell(row, clock) {
+  if (row.is_silent) return badge("silent", "amber", `Nothing was heard from it for ${ageOf(row, clock)}`);
   if (row.lost_share > LOST_FINE) return badge("losing samples", "amber", mainReason(row.lost));
   if (row.flags.length > 0) return badge(visibleText(row.flags[0]), "grey", visibleText(row.flags.join("; ")));
   return element("span", { class: "is-quiet" }, "fine");
 }
 
-/** @param {AgentRow} row */
-function ageOf(row) {
-  return formatAge(Math.max(0, Date.now() / 1000 - row.last_seen_s));
+/** @param {AgentRow} row @param {{now_s: number}} clock */
+function ageOf({ last_seen_s }, { now_s }) {
+  return formatAge(Math.max(0, now_s - last_seen_s));
 }
 
-/** @param {AgentRow} row */
-function seenCell(row) {
-  const age = ageOf(row);
+/** @param {AgentRow} row @param {{now_s: number}} clock */
+function seenCell(row, clock) {
+  const age = ageOf(row, clock);
   return age === "now" ? "now" : `${age} ago`;
 }
 

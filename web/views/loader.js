@@ -18,7 +18,8 @@ const WORDS_AFTER_MS = 1000;
  */
 
 /**
- * @param {HTMLElement} panel gets the class `is-loading`; bar and message are put first in it
+ * @param {HTMLElement} panel gets the class `is-loading`, and `is-blank` when the first reading failed; the message is put before
+ *   its picture
  * @param {{retry: () => void}} actions
  * @returns {Loader}
  */
@@ -27,11 +28,15 @@ export function makeLoader(panel, { retry }) {
   const cancelButton = element("button", { class: "button is-small", type: "button", onclick: () => cancel(true) }, "Cancel");
   const note = element("div", { class: "loading-note", role: "status", hidden: true }, words, cancelButton);
   const message = element("div", { class: "message", hidden: true });
-  panel.prepend(element("div", { class: "loading-bar", "aria-hidden": "true" }), note, message);
+  panel.prepend(element("div", { class: "loading-bar", "aria-hidden": "true" }), note);
+  const picture = panel.querySelector(":scope > .panel-picture");
+  if (picture) picture.before(message);
+  else panel.prepend(message);
   /** @type {AbortController | null} */
   let running = null;
   /** @type {number[]} */
   let timers = [];
+  let hasPicture = false;
 
   const settle = () => {
     for (const timer of timers) clearTimeout(timer);
@@ -81,10 +86,13 @@ export function makeLoader(panel, { retry }) {
         if (running !== control) return undefined;
         settle();
         clear();
+        hasPicture = true;
+        panel.classList.remove("is-blank");
         return answer;
       } catch (error) {
         if (isCancelled(error) || running !== control) return undefined;
         settle();
+        panel.classList.toggle("is-blank", !hasPicture);
         say(...errorWords(error, what, retry));
         return undefined;
       }

@@ -65,7 +65,8 @@ function updateLive(button, state) {
   const isOn = canFollow && state.live;
   button.setAttribute("aria-pressed", String(isOn));
   button.title = isOn ? `Read again every ${followInterval_s(state)} s. Click to hold still.` : "Click to follow the time.";
-  fill(button, element("span", { class: "live-dot", "aria-hidden": "true" }), isOn ? "Live" : "Paused");
+  fill(button, element("span", { class: "live-dot", "aria-hidden": "true" }), element("span", { class: "live-words" }, isOn ? "Live" : "Paused"));
+  button.setAttribute("aria-label", `Live: ${isOn ? "on" : "off"}`);
 }
 
 /**

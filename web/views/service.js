@@ -28,10 +28,8 @@ import { makeTopTable, serverSort } from "./top-table.js";
  */
 
 const TOP_ROWS = 200;
-const SLOT_PX = 6;
-const SLOT_STEPS_S = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
 const TIMELINE_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions"]);
-const GRAPH_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "at", "search", "mode", "invert"]);
+const GRAPH_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "at", "search", "mode", "invert", "threads"]);
 const TOP_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "search", "mode", "sort"]);
 
 /**
@@ -69,17 +67,8 @@ export function mountService(place, { store, signal }) {
     if (answer) top.show(answer, store.get().sort);
   };
   const loadTimeline = async (/** @type {boolean} */ isQuiet) => {
-    const range = resolveRange(store.get(), Date.now() / 1000);
-    const slots = Math.max(20, timeline.width() / SLOT_PX);
-    const step_s = SLOT_STEPS_S.find((each) => (range.until_s - range.from_s) / each <= slots) ?? 86400;
-    const asked = { ...selection(), step: `${step_s}s` };
-    const answer = await parts.timelineLoader.run("Reading the timeline", (signal) => getJson("series", asked, signal), { isQuiet });
-    if (!answer) return;
-    // The server's clock decides where a relative range lies; its slots say where that is.
-    const last_s = answer.times_s.length > 0 ? answer.times_s[answer.times_s.length - 1] + answer.step_s : range.until_s;
-    const isSkewed = Math.abs(last_s - range.until_s) > answer.step_s * 2;
-    const shown = isSkewed ? { from_s: last_s - (range.until_s - range.from_s), until_s: last_s } : range;
-    timeline.show(timelineFromSeries(answer, shown));
+    const answer = await parts.timelineLoader.run("Reading the timeline", (signal) => getJson("series", selection(), signal), { isQuiet });
+    if (answer) timeline.show(timelineFromSeries(answer));
   };
   const showControls = (/** @type {State} */ state) => {
     toolbar.update(state);
@@ -87,6 +76,8 @@ export function mountService(place, { store, signal }) {
     menus.version.update(state.versions);
     parts.panes.className = `panes is-${state.shown}`;
   };
+  parts.retry.top = () => loadTop(false);
+  parts.retry.timeline = () => loadTimeline(false);
   showControls(store.get());
   loadTimeline(false);
   graph.update();
@@ -136,6 +127,7 @@ function makeParts({ store, signal }, selection) {
     onAnswer(answer) {
       strip.show(answer.quality);
       showSearchWords(toolbar.share, answer);
+      if (graph.flame.selected >= 0) showFrame(graph.flame.selected);
     },
     onSelect: (node) => showFrame(node),
   });
@@ -165,11 +157,14 @@ function makeParts({ store, signal }, selection) {
   const menus = makeMenus(store, selection);
   const side = element("div", { class: "side" }, details.root, topPanel);
   const panes = element("div", { class: "panes" }, graph.root, side);
+  /** Filled in by the view, which knows how to read again. */
+  const retry = { top() {}, timeline() {} };
   const share = makeShareMenu(store, { selection, address: graph.address, pinnedRange: graph.pinnedRange });
   return {
     keys, details, graph, toolbar, top, timeline, timelinePanel, menus, panes,
-    topLoader: makeLoader(topPanel, { retry: () => store.get() && location.reload() }),
-    timelineLoader: makeLoader(timelinePanel, { retry: () => location.reload() }),
+    topLoader: makeLoader(topPanel, { retry: () => retry.top() }),
+    timelineLoader: makeLoader(timelinePanel, { retry: () => retry.timeline() }),
+    retry,
     head: serviceHead(store, menus, share),
   };
 }

@@ -14,7 +14,7 @@ const DRAG_FROM_PX = 4;
 
 /**
  * @param {{choose: (range: import("../core/range.js").Range) => void, back: () => void, signal: AbortSignal}} asked
- * @returns {{root: HTMLElement, show: (timeline: Timeline) => void, width: () => number}}
+ * @returns {{root: HTMLElement, show: (timeline: Timeline) => void}}
  */
 export function makeTimeline({ choose, back, signal }) {
   const canvas = element("canvas", {
@@ -78,7 +78,6 @@ export function makeTimeline({ choose, back, signal }) {
   document.documentElement.addEventListener("themechange", paint, { signal });
   return {
     root,
-    width: () => root.clientWidth,
     show(timeline) {
       now.timeline = timeline;
       paint();

@@ -50,7 +50,7 @@ export function frameWordsNodes({ name, binary, file, line, code, lines }) {
       "dl",
       { class: "frame-numbers" },
       ...lines.flatMap(([label, value]) => [element("dt", {}, label), element("dd", {}, value)]),
-      ...(kind ? [element("dt", {}, "code"), element("dd", {}, element("span", { class: `swatch is-${kind.key}` }), kind.label)] : []),
+      ...(kind ? [element("dt", {}, "code"), element("dd", {}, element("span", { class: `swatch is-${kind.key}` }), ` ${kind.label}`)] : []),
     ),
   ];
 }

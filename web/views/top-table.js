@@ -48,7 +48,7 @@ export function makeTopTable({ sort: onSort, choose }) {
       most.self = Math.max(...answer.rows.map((row) => row.self_share), 1e-9);
       most.total = Math.max(...answer.rows.map((row) => row.total_share), 1e-9);
       table.show(sortedRows(answer.rows, topColumns(choose, most), order), order);
-      note.textContent = noteWords(answer, order);
+      note.textContent = answer.total === 0 ? "No samples in this range." : noteWords(answer, order);
     },
   };
 }

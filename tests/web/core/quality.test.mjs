@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import * as quality from "../../../web/core/quality.js";
+
+const FINE = {
+  expected: 100,
+  stored: 70,
+  idle: 23,
+  filtered: 7,
+  lost: {},
+  lost_share: 0,
+  stack_lost: {},
+  stack_lost_share: 0,
+  truncated_share: 0,
+  unnamed_share: 0.004,
+  unknown_share: 0,
+  whole_share: 0.998,
+  hosts: 44,
+  hosts_silent: [],
+};
+const itemOf = (given, key) => quality.qualityItems({ ...FINE, ...given }).find((item) => item.key === key);
+
+test("a good graph has nothing in amber", () => {
+  assert.deepEqual(
+    quality.qualityItems(FINE).map(({ label, value, isFine }) => `${label} ${value} ${isFine}`),
+    ["lost 0.00 % true", "whole stacks 99.8 % true", "truncated 0.00 % true", "unnamed 0.40 % true", "hosts 44/44 true"],
+  );
+});
+
+test("a loss is said with its first cause", () => {
+  const item = itemOf({ lost: { TIMER_MISSED: 7, MAP_FULL: 23 }, lost_share: 0.03 }, "lost");
+  assert.equal(item.isFine, false);
+  assert.equal(item.words, "3.0 % of the samples are missing: the map of counts was full");
+});
+
+test("silent hosts are named", () => {
+  const item = itemOf({ hosts: 41, hosts_silent: ["web-3", "web-9", "web-12"] }, "hosts");
+  assert.equal(item.value, "41/44");
+  assert.equal(item.words, "41 of 44 hosts reported; silent: web-3, web-9, web-12");
+  assert.equal(quality.listOf(["a", "b", "c", "d", "e"], 3), "a, b, c and 2 more");
+});
+
+test("cut stacks and functions without names are told apart", () => {
+  assert.match(itemOf({ truncated_share: 0.02 }, "truncated").words, /deeper than 127 frames/);
+  assert.equal(itemOf({ unnamed_share: 0.1, unknown_share: 0.03 }, "unnamed").value, "13.0 %");
+  assert.equal(itemOf({ unnamed_share: null, unknown_share: null }, "unnamed").isFine, true);
+});
+
+test("reasons are in the proto's words, new ones are shown as they are named", () => {
+  assert.equal(quality.reasonWords("LOSS_REASON_MAP_FULL"), quality.reasonWords("map_full"));
+  assert.equal(quality.reasonWords("SOLAR_FLARE"), "solar flare");
+  assert.deepEqual(
+    quality.lossesByReason({ MAP_BUSY: 0, EXITED: 7, TRUNCATED: 23 }).map(({ count }) => count),
+    [23, 7],
+  );
+});

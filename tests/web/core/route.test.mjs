@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { DEFAULT_STATE, addressFromState, stateFromAddress, stateOfView } from "../../../web/core/route.js";
+
+const stateOf = (address) => stateFromAddress(...address.split(/(?=\?)/).concat("").slice(0, 2));
+
+test("defaults are not in the address", () => {
+  assert.deepEqual(stateFromAddress("/", ""), DEFAULT_STATE);
+  assert.equal(addressFromState(DEFAULT_STATE), "/");
+});
+
+test("everything of a view survives the way through its address", () => {
+  const state = {
+    ...DEFAULT_STATE,
+    view: "service",
+    service: "a/b c?</script>",
+    from: "1780000000",
+    until: "1780000900.5",
+    live: false,
+    hosts: ["web-1", "web,2"],
+    versions: ["2.4.1"],
+    at: "9007199254740991",
+    search: "json::parse & x",
+    mode: "regex",
+    sort: "-total",
+    shown: "table",
+    invert: true,
+    threads: true,
+  };
+  assert.deepEqual(stateOf(addressFromState(state)), state);
+});
+
+test("holding still is part of the address, but only where following is possible", () => {
+  assert.equal(addressFromState({ ...DEFAULT_STATE, live: false }), "/?live=0");
+  assert.equal(stateOf("/?from=1780000000&until=1780000900").live, false);
+});
+
+test("what makes no sense in an address is left out", () => {
+  const state = stateOf("/service/checkout?at=../../etc&shown=sideways&mode=sql&invert=yes&unknown=1");
+  assert.equal(state.at, "");
+  assert.equal(state.shown, "both");
+  assert.equal(state.mode, "text");
+  assert.equal(state.invert, false);
+});
+
+test("unknown paths and broken escapes are told apart from views", () => {
+  assert.equal(stateOf("/nothing").view, "unknown");
+  assert.equal(stateOf("/service/%E0%A4%A").view, "unknown");
+  assert.equal(stateOf("/hosts").view, "hosts");
+});
+
+test("another view keeps the range and nothing else", () => {
+  const state = { ...stateOf("/service/a?from=-7h&search=x&at=23"), live: false };
+  assert.equal(addressFromState(stateOfView(state, "hosts")), "/hosts?from=-7h&live=0");
+});
