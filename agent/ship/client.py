@@ -22,6 +22,15 @@ _MESSAGE_BYTES = 17 << 20
 _DEADLINE_S = 30
 _REASON_KEY = "emberwatch-reason"
 """Trailing metadata of a refusal: the name of a LossReason."""
+_REASONS = {
+    LossReason.Name(reason): reason
+    for reason in (
+        marks.LOSS_REASON_REJECTED_LIMIT,
+        marks.LOSS_REASON_REJECTED_TIME,
+        marks.LOSS_REASON_REJECTED_AUTH,
+        marks.LOSS_REASON_REJECTED_MALFORMED,
+    )
+}
 
 _FINAL: dict[grpc.StatusCode, LossReason] = {
     grpc.StatusCode.INVALID_ARGUMENT: marks.LOSS_REASON_REJECTED_MALFORMED,
@@ -124,8 +133,8 @@ class Client:
 def _reason(error: grpc.RpcError, otherwise: LossReason) -> LossReason:
     """The server's own word for it, which is finer than the code."""
     for item in error.trailing_metadata() or ():
-        if item.key == _REASON_KEY and item.value in LossReason.keys():  # noqa: SIM118 - an enum wrapper is no dict
-            return LossReason.ValueType(LossReason.Value(str(item.value)))
+        if item.key == _REASON_KEY:
+            return _REASONS.get(str(item.value), otherwise)
     return otherwise
 
 
