@@ -57,7 +57,7 @@ def slots(connection: sa.Connection, span: Span) -> list[AccountSlot]:
     return sorted(made, key=lambda one: (one.host, one.agent_id, one.slot_unix_ns))
 
 
-def _slot(agent: sa.Row[int, bytes, str], span: Span, slot: int, sums: _Sums) -> AccountSlot:
+def _slot(agent: "sa.Row[int, bytes, str]", span: Span, slot: int, sums: _Sums) -> AccountSlot:
     not_stored = sum(value for reason, value in sums.lost.items() if reason < _STORED_UNDER_A_MARK)
     sums.lose(marks.LOSS_REASON_UNEXPLAINED, sums.expected - sums.stored - sums.idle - sums.filtered - not_stored)
     start, lost = span.from_unix_ns + slot * span.step_ns, dict(sorted(sums.lost.items()))
@@ -84,15 +84,15 @@ def _add_losses(connection: sa.Connection, span: Span, sums: dict[tuple[int, int
 def _add_gaps(connection: sa.Connection, span: Span, sums: dict[tuple[int, int], _Sums]) -> None:
     """AGENT_DOWN: ticks that fell due between the end of one window and the start of the next."""
     for row in connection.execute(_gaps(connection, span)):
-        agent, start, end, ticks, window_ns = row.tuple()
-        total = ticks * (end - start) // window_ns
+        agent, start, end = row.agent_row_id, row.gap_start, row.gap_end
+        total = row.ticks * (end - start) // row.window_ns
         for slot, value in _spread(start, end, total, span).items():
             one = sums.setdefault((agent, slot), _Sums())
             one.expected += value
             one.lose(marks.LOSS_REASON_AGENT_DOWN, value)
 
 
-def _gaps(connection: sa.Connection, span: Span) -> sa.Select[int, int, int, int, int]:
+def _gaps(connection: sa.Connection, span: Span) -> "sa.Select[int, int, int, int, int]":
     """(agent, start, end, ticks expected in the window before, its length) of each gap that touches the span."""
     table = tables.accounts.c
     columns = (table.id, table.agent_row_id, table.start_unix_ns, table.end_unix_ns, table.expected)
@@ -104,7 +104,7 @@ def _gaps(connection: sa.Connection, span: Span) -> sa.Select[int, int, int, int
 
     last = (before(rows.end_unix_ns, "gap_start"), before(rows.start_unix_ns, "last_start"), before(rows.expected, "ticks"))
     gaps = sa.select(rows.agent_row_id, rows.start_unix_ns.label("gap_end"), *last).subquery().c
-    query = sa.select(gaps.agent_row_id, gaps.gap_start, gaps.gap_end, gaps.ticks, gaps.gap_start - gaps.last_start)
+    query = sa.select(gaps.agent_row_id, gaps.gap_start, gaps.gap_end, gaps.ticks, (gaps.gap_start - gaps.last_start).label("window_ns"))
     return query.where(gaps.gap_end - gaps.gap_start > GAP_NS, gaps.gap_start > gaps.last_start).limit(MOST_GAPS)
 
 

@@ -65,7 +65,7 @@ def _oldest_minute(connection: sa.Connection, before_unix_ns: int) -> int | None
     return None if found is None else int(found) // MINUTE_NS * MINUTE_NS
 
 
-def _batches(connection: sa.Connection, minute: int) -> Sequence[sa.Row[int, int, int, bytes, bytes]]:
+def _batches(connection: sa.Connection, minute: int) -> "Sequence[sa.Row[int, int, int, bytes, bytes]]":
     table = tables.batches.c
     query = sa.select(table.id, table.start_unix_ns, table.end_unix_ns, table.series_index, table.rows).where(
         table.is_compacted.is_(False), table.start_unix_ns >= minute, table.start_unix_ns < minute + MINUTE_NS
@@ -73,21 +73,20 @@ def _batches(connection: sa.Connection, minute: int) -> Sequence[sa.Row[int, int
     return connection.execute(query.order_by(table.start_unix_ns, table.id).limit(MOST_BATCHES)).all()
 
 
-def _gather(registry: Registry, minute: int, batches: Sequence[sa.Row[int, int, int, bytes, bytes]]) -> list[_Block]:
+def _gather(registry: Registry, minute: int, batches: "Sequence[sa.Row[int, int, int, bytes, bytes]]") -> list[_Block]:
     """Rows of the batches by service and kind."""
     blocks: dict[tuple[int, int], _Block] = {}
     for batch in batches:
-        _, start, end, index_blob, blob = batch.tuple()
-        index, data = index_from_bytes(index_blob), memoryview(decompress(blob))
+        index, data = index_from_bytes(batch.series_index), memoryview(decompress(batch.rows))
         places = zip(index.series.tolist(), index.offsets.tolist(), index.sizes_bytes.tolist(), strict=True)
         for number, (series_id, offset, size) in enumerate(places):
             row = registry.series_by_id[series_id]
             kind = registry.kinds[row.kind]
             block = blocks.setdefault((row.service_id, kind.row_id), _Block(row.service_id, kind, minute))
-            block.end_unix_ns = max(block.end_unix_ns, end)
+            block.end_unix_ns = max(block.end_unix_ns, batch.end_unix_ns)
             block.parts.append(StoredRows(data[offset : offset + size]).rows())
             sums = {name: int(values[number]) for name, values in index.sums.items()}
-            block.entries.append(IndexEntry(series_id, start, {name: value for name, value in sums.items() if value}))
+            block.entries.append(IndexEntry(series_id, batch.start_unix_ns, {name: value for name, value in sums.items() if value}))
     return list(blocks.values())
 
 
@@ -96,10 +95,10 @@ def _add_existing(connection: sa.Connection, block: _Block) -> None:
     key = (table.kind_id == block.kind.row_id, table.service_id == block.service_id, table.start_unix_ns == block.start_unix_ns)
     found = connection.execute(sa.select(table.id, table.end_unix_ns, table.series_index, table.rows).where(*key)).first()
     if found is not None:
-        block.row_id, end, index_blob, blob = found.tuple()
-        block.end_unix_ns = max(block.end_unix_ns, end)
-        block.parts.append(StoredRows(decompress(blob)).rows())
-        block.indexes.append(index_from_bytes(index_blob))
+        block.row_id = found.id
+        block.end_unix_ns = max(block.end_unix_ns, found.end_unix_ns)
+        block.parts.append(StoredRows(decompress(found.rows)).rows())
+        block.indexes.append(index_from_bytes(found.series_index))
 
 
 def _packed(block: _Block) -> tuple[int | None, dict[str, object]]:

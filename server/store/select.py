@@ -134,9 +134,9 @@ def _block_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -
             yield piece
 
 
-def _block_piece(scope: Scope, service: str, row: sa.Row[int, int, int, bytes]) -> Piece:
-    _, start, end, blob = row.tuple()
-    stored = StoredRows(decompress(blob))
+def _block_piece(scope: Scope, service: str, row: "sa.Row[int, int, int, bytes]") -> Piece:
+    start, end = row.start_unix_ns, row.end_unix_ns
+    stored = StoredRows(decompress(row.rows))
     keys, ids, indices = stored.keys(), stored.series_ids(), stored.series()
     columns = stored.columns(scope.selection.columns)
     chosen = scope.chosen(ids)
