@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layout of stacks before they become a tree; what each loss looks like is in test_window.py."""
+
+import numpy as np
+
+from agent.collect.locate import Locator
+from agent.collect.places import PlaceTable
+from agent.collect.stacks import RowStacks, Sources, stacks_of_rows
+from emberwatch.v1 import marks_pb2 as marks
+from tests.support.drains import NO_LAYOUT, DrainOf, elf, mapped, process
+
+WEB = process(7, mapped(0x1000, 0x9000, 0x1000, binary=elf("app")))
+
+
+def _stacks(drain: DrainOf) -> RowStacks:
+    rows = np.zeros(len(drain.keys), np.int64)
+    return stacks_of_rows(drain.drain(), Sources(Locator(PlaceTable()), [WEB], rows, NO_LAYOUT))
+
+
+def test_equal_stacks_are_laid_out_once() -> None:
+    drain = DrainOf().row(7, 7, user=[0x1010, 0x1020]).row(7, 3, user=[0x1030]).row(7, 5, user=[0x1010, 0x1020], comm=b"io")
+    stacks = _stacks(drain)
+    assert np.diff(stacks.bounds).tolist() in ([2, 1], [1, 2])
+    assert stacks.stack_of_row[0] == stacks.stack_of_row[2] != stacks.stack_of_row[1]
+
+
+def test_only_the_first_frame_is_where_the_cpu_was() -> None:
+    stacks = _stacks(DrainOf().row(7, 7, user=[0x1010, 0x1010, 0x1020]))
+    assert (stacks.codes & np.uint64(1)).tolist() == [0, 1, 1]
+    assert stacks.codes[0] + np.uint64(1) == stacks.codes[1]
+
+
+def test_first_user_frame_below_a_lost_kernel_stack_is_a_return_address() -> None:
+    stacks = _stacks(DrainOf().row(7, 7, user=[0x1010], kernel_error=-12))
+    assert (stacks.codes & np.uint64(1)).tolist() == [0, 1]
+    assert stacks.losses == {marks.LOSS_REASON_STACK_ENOMEM: 7}
+
+
+def test_losses_add_up_over_rows() -> None:
+    drain = DrainOf().row(7, 7, user_error=-12).row(7, 23, user=[0x1010], kernel_error=-12).row(7, 3, user_error=-5)
+    assert _stacks(drain).losses == {marks.LOSS_REASON_STACK_ENOMEM: 30, marks.LOSS_REASON_STACK_OTHER: 3}
