@@ -121,26 +121,6 @@ function layoutRow(tree, row, { window, scale, width_px }, boxes, count) {
 }
 
 /**
- * Boxes ordered by bucket, for drawing with few changes of colour.
- * @param {Boxes} boxes
- * @param {Uint16Array} bucketOf of each box
- * @param {number} bucketCount
- * @returns {{order: Uint32Array, offsets: Uint32Array}} boxes of bucket b are order[offsets[b]] .. order[offsets[b + 1]]
- */
-export function orderByBucket(boxes, bucketOf, bucketCount) {
-  const offsets = new Uint32Array(bucketCount + 1);
-  for (let box = 0; box < boxes.count; box += 1) offsets[bucketOf[box] + 1] += 1;
-  for (let bucket = 0; bucket < bucketCount; bucket += 1) offsets[bucket + 1] += offsets[bucket];
-  const next = offsets.slice();
-  const order = new Uint32Array(boxes.count);
-  for (let box = 0; box < boxes.count; box += 1) {
-    order[next[bucketOf[box]]] = box;
-    next[bucketOf[box]] += 1;
-  }
-  return { order, offsets };
-}
-
-/**
  * A window between two others, eased; `progress` 0 is `from`, 1 is `to`.
  * @param {Span} from
  * @param {Span} to

@@ -2,20 +2,21 @@
 /** The fill of every colour index in the theme on screen, in three strengths: plain, dimmed by search, above the zoomed frame. */
 
 import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, KIND_MARK, STEPS, cssColour, framePalette, mix } from "../core/colour.js";
+import { packedColour } from "./scanline.js";
 import { tokenColours } from "./surface.js";
 
 export const STRENGTH_PLAIN = 0;
 export const STRENGTH_DIMMED = 1;
 export const STRENGTH_ABOVE = 2;
 const STRENGTHS = 3;
-export const BUCKET_COUNT = STRENGTHS * COLOUR_COUNT;
+const BUCKET_COUNT = STRENGTHS * COLOUR_COUNT;
 
 /**
  * @typedef {[number, number, number]} Rgb
  * @typedef {{
- *   fills: Array<string | CanvasPattern>, ink: string[], surface: string, accent: string, outline: string, sunken: string,
- *   line: string, palette: Rgb[],
- * }} FlameColours `fills` by bucket (strength * COLOUR_COUNT + colour), `ink` by strength
+ *   fills: Array<string | CanvasPattern>, packed: Uint32Array, isHatched: Uint8Array, ink: string[],
+ *   surface: string, accent: string, outline: string, packedSurface: number, packedSunken: number,
+ * }} FlameColours `fills`, `packed` (as pixels) and `isHatched` by bucket (strength * COLOUR_COUNT + colour), `ink` by strength
  */
 
 const SHARE_OF_SURFACE = [0, 0.8, 0.5];
@@ -27,26 +28,31 @@ const FRAME_INK = "#1c1712";
  * @returns {FlameColours}
  */
 export function flameColours(theme) {
-  const token = tokenColours(["surface-card", "surface-sunken", "surface-root", "line-strong", "line", "text", "text-secondary", "accent"]);
+  const token = tokenColours(["surface-card", "surface-sunken", "surface-root", "text", "text-secondary", "accent"]);
   const palette = framePalette(theme);
   palette[COLOUR_ROOT] = token["surface-root"];
   palette[COLOUR_TRIMMED] = token["surface-sunken"];
   /** @type {Array<string | CanvasPattern>} */
   const fills = [];
+  const packed = new Uint32Array(BUCKET_COUNT);
+  const isHatched = new Uint8Array(BUCKET_COUNT);
   for (const share of SHARE_OF_SURFACE) {
     palette.forEach((rgb, colour) => {
       const faded = mix(rgb, token["surface-card"], share);
-      const isHatched = colour === COLOUR_TRIMMED || Math.floor(colour / STEPS) === KIND_MARK;
-      fills.push(isHatched ? hatch(faded, mix(faded, token.text, 0.16)) : cssColour(faded));
+      const isLined = colour === COLOUR_TRIMMED || Math.floor(colour / STEPS) === KIND_MARK;
+      packed[fills.length] = packedColour(faded);
+      isHatched[fills.length] = Number(isLined);
+      fills.push(isLined ? hatch(faded, mix(faded, token.text, 0.16)) : cssColour(faded));
     });
   }
   return {
     fills,
-    palette,
+    packed,
+    isHatched,
     ink: [FRAME_INK, cssColour(token["text-secondary"]), cssColour(token.text)],
     surface: cssColour(token["surface-card"]),
-    sunken: cssColour(token["surface-sunken"]),
-    line: cssColour(token["line-strong"]),
+    packedSurface: packedColour(token["surface-card"]),
+    packedSunken: packedColour(token["surface-sunken"]),
     accent: cssColour(token.accent),
     outline: cssColour(token.text),
   };

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Paints the rows of a flame graph that are on screen. Boxes are drawn colour by colour, names only where there is room.
+ * Paints the rows of a flame graph that are on screen. Boxes are written as pixels, row by row; names only where there is room.
  *
  * Cost follows what is seen: the rows inside the box, and of those what is half a pixel and wider.
  */
 
 import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, STEPS, colourIndex, KIND_UNKNOWN } from "../core/colour.js";
-import { GAPLESS_PX, ROW_PX, layoutRows, makeBoxes, orderByBucket } from "../core/layout.js";
+import { GAPLESS_PX, ROW_PX, layoutRows, makeBoxes } from "../core/layout.js";
 import { cutName, visibleText } from "../core/text.js";
 import { nodeName } from "../core/tree.js";
-import { BUCKET_COUNT, STRENGTH_ABOVE, STRENGTH_DIMMED, STRENGTH_PLAIN } from "./flame-colours.js";
+import { STRENGTH_ABOVE, STRENGTH_DIMMED, STRENGTH_PLAIN } from "./flame-colours.js";
+import { fillLine, makeImageKeeper } from "./scanline.js";
 import { fitCanvas } from "./surface.js";
 
 /**
@@ -31,6 +32,7 @@ const NARROWEST_TEXT_PX = 24;
 export function makeFlamePainter() {
   let boxes = makeBoxes(0);
   let bucketOf = new Uint16Array(0);
+  const imageFor = makeImageKeeper();
   return {
     paint(canvas, scene) {
       const { tree } = scene;
@@ -39,10 +41,9 @@ export function makeFlamePainter() {
         bucketOf = new Uint16Array(tree.count);
       }
       const context = fitCanvas(canvas, scene.width_px, scene.height_px);
-      context.fillStyle = scene.colours.surface;
-      context.fillRect(0, 0, scene.width_px, scene.height_px);
       layoutRows(tree, scene.window, rowsOnScreen(scene), boxes);
-      const kinds = fillBoxes(context, scene, boxes, bucketOf);
+      const kinds = chooseBuckets(scene, boxes, bucketOf);
+      fillBoxes(context, scene, boxes, { bucketOf, kept: imageFor(context) });
       paintAncestors(context, scene);
       writeNames(context, scene, boxes, bucketOf);
       outlineBoxes(context, scene, boxes);
@@ -67,39 +68,60 @@ function topOf({ tree, scroll_px }, row) {
 }
 
 /**
- * @param {CanvasRenderingContext2D} context
+ * Strength and colour of each box, as one number.
  * @param {Scene} scene
  * @param {Boxes} boxes
- * @param {Uint16Array} bucketOf
- * @returns {Set<number>} kinds of code that were drawn
+ * @param {Uint16Array} bucketOf is filled
+ * @returns {Set<number>} kinds of code that are seen
  */
-function fillBoxes(context, scene, boxes, bucketOf) {
-  const { tree, colours } = scene;
-  const focusRow = tree.depth[scene.focus];
+function chooseBuckets({ tree, focus }, boxes, bucketOf) {
+  const focusRow = tree.depth[focus];
+  const isSeen = new Uint8Array(COLOUR_COUNT);
   for (let box = 0; box < boxes.count; box += 1) {
     const node = boxes.node[box];
     const isDimmed = tree.matched !== null && tree.matched[node] === 0;
     const strength = isDimmed ? STRENGTH_DIMMED : boxes.row[box] < focusRow ? STRENGTH_ABOVE : STRENGTH_PLAIN;
     bucketOf[box] = strength * COLOUR_COUNT + tree.colour[node];
+    isSeen[tree.colour[node]] = 1;
   }
-  const { order, offsets } = orderByBucket(boxes, bucketOf, BUCKET_COUNT);
-  const ratio = window.devicePixelRatio || 1;
   const kinds = new Set();
-  for (let bucket = 0; bucket < BUCKET_COUNT; bucket += 1) {
-    if (offsets[bucket] === offsets[bucket + 1]) continue;
-    const colour = bucket % COLOUR_COUNT;
-    if (colour < COLOUR_ROOT) kinds.add(Math.floor(colour / STEPS));
-    context.fillStyle = colours.fills[bucket];
-    for (let at = offsets[bucket]; at < offsets[bucket + 1]; at += 1) {
-      const box = order[at];
-      // Edges on device pixels: neighbours then meet without a seam.
-      const left = Math.round(boxes.x_px[box] * ratio) / ratio;
-      const right = Math.round((boxes.x_px[box] + boxes.width_px[box]) * ratio) / ratio;
-      const gap = boxes.width_px[box] >= GAPLESS_PX ? 1 : 0;
-      context.fillRect(left, topOf(scene, boxes.row[box]), Math.max(right - left - gap, 1 / ratio), ROW_PX - 1);
-    }
-  }
+  isSeen.forEach((seen, colour) => seen && colour < COLOUR_ROOT && kinds.add(Math.floor(colour / STEPS)));
   return kinds;
+}
+
+/**
+ * Every row is coloured as one line of pixels and copied over its height; what is hatched is drawn over that.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Scene} scene
+ * @param {Boxes} boxes
+ * @param {{bucketOf: Uint16Array, kept: ReturnType<ReturnType<typeof makeImageKeeper>>}} more
+ */
+function fillBoxes(context, scene, boxes, { bucketOf, kept }) {
+  const { colours } = scene;
+  const { image, pixels, width, height } = kept;
+  const ratio = window.devicePixelRatio || 1;
+  const line = new Uint32Array(width);
+  const packedOf = (/** @type {number} */ box) => colours.packed[bucketOf[box]];
+  pixels.fill(colours.packedSurface);
+  for (let from = 0; from < boxes.count; ) {
+    const row = boxes.row[from];
+    let until = from + 1;
+    while (until < boxes.count && boxes.row[until] === row) until += 1;
+    line.fill(colours.packedSurface);
+    fillLine(line, boxes, { from, until, packedOf, ratio });
+    const top = topOf(scene, row);
+    const firstLine = Math.max(0, Math.round(top * ratio));
+    const endLine = Math.min(height, Math.round((top + ROW_PX - 1) * ratio));
+    for (let y = firstLine; y < endLine; y += 1) pixels.set(line, y * width);
+    from = until;
+  }
+  context.putImageData(image, 0, 0);
+  for (let box = 0; box < boxes.count; box += 1) {
+    if (!colours.isHatched[bucketOf[box]]) continue;
+    context.fillStyle = colours.fills[bucketOf[box]];
+    const gap = boxes.width_px[box] >= GAPLESS_PX ? 1 : 0;
+    context.fillRect(boxes.x_px[box], topOf(scene, boxes.row[box]), Math.max(1, boxes.width_px[box] - gap), ROW_PX - 1);
+  }
 }
 
 /**

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The whole tree in a strip, each row one or two pixels high, with a frame around what the graph shows of it. */
+/** The whole tree in a strip, each row at most a few pixels high, with a frame around what the graph shows of it. */
 
-import { COLOUR_COUNT } from "../core/colour.js";
 import { layoutRows, makeBoxes } from "../core/layout.js";
+import { fillLine, makeImageKeeper } from "./scanline.js";
 import { fitCanvas } from "./surface.js";
 
 export const MINIMAP_PX = 36;
+const ROW_AT_MOST_PX = 4;
 
 /**
  * @typedef {import("../core/tree.js").Tree} Tree
@@ -14,6 +15,7 @@ export const MINIMAP_PX = 36;
 
 /**
  * The strip as a picture, to be painted once per tree; the frame around the view is drawn over it each time.
+ * A tree deeper than the strip has lines shows every n-th row.
  * @param {Tree} tree
  * @param {{width_px: number, colours: import("./flame-colours.js").FlameColours}} look
  * @returns {HTMLCanvasElement}
@@ -21,19 +23,26 @@ export const MINIMAP_PX = 36;
 export function paintMinimap(tree, { width_px, colours }) {
   const picture = document.createElement("canvas");
   const context = fitCanvas(picture, width_px, MINIMAP_PX);
-  context.fillStyle = colours.sunken;
-  context.fillRect(0, 0, width_px, MINIMAP_PX);
-  const rowHeight_px = Math.min(4, MINIMAP_PX / tree.depthCount);
-  // Deeper than it has pixels: every n-th row stands for its neighbours.
-  const stride = Math.max(1, Math.floor(tree.depthCount / (MINIMAP_PX * 2)));
+  const { image, pixels, width, height } = makeImageKeeper()(context);
+  const ratio = window.devicePixelRatio || 1;
+  const rowHeight_px = Math.min(ROW_AT_MOST_PX, MINIMAP_PX / tree.depthCount);
   const boxes = makeBoxes(tree.count);
-  for (let row = 0; row < tree.depthCount; row += stride) {
-    layoutRows(tree, { start: 0, end: tree.total[0] }, { firstRow: row, endRow: row + 1, width_px }, boxes);
-    for (let box = 0; box < boxes.count; box += 1) {
-      context.fillStyle = colours.fills[tree.colour[boxes.node[box]] % COLOUR_COUNT];
-      context.fillRect(boxes.x_px[box], row * rowHeight_px, boxes.width_px[box], Math.max(rowHeight_px * stride, 0.5));
+  const packedOf = (/** @type {number} */ box) => colours.packed[tree.colour[boxes.node[box]]];
+  const line = new Uint32Array(width);
+  let shownRow = -1;
+  pixels.fill(colours.packedSunken);
+  for (let y = 0; y < height; y += 1) {
+    const row = Math.floor(y / ratio / rowHeight_px);
+    if (row >= tree.depthCount) break;
+    if (row !== shownRow) {
+      layoutRows(tree, { start: 0, end: tree.total[0] }, { firstRow: row, endRow: row + 1, width_px }, boxes);
+      line.fill(colours.packedSunken);
+      fillLine(line, boxes, { from: 0, until: boxes.count, packedOf, ratio });
+      shownRow = row;
     }
+    pixels.set(line, y * width);
   }
+  context.putImageData(image, 0, 0);
   return picture;
 }
 

@@ -88,13 +88,6 @@ test("hits are half open and agree with a search by eye", () => {
   assert.equal(layout.nodeAt(tree, 3, 5), -1);
 });
 
-test("boxes are ordered by bucket, stable", () => {
-  const boxes = { ...layout.makeBoxes(5), count: 5 };
-  const { order, offsets } = layout.orderByBucket(boxes, Uint16Array.of(2, 0, 2, 1, 0), 3);
-  assert.deepEqual([...order], [1, 4, 3, 0, 2]);
-  assert.deepEqual([...offsets], [0, 2, 3, 5]);
-});
-
 test("a movement begins at one window and ends at the other", () => {
   const [from, to] = [{ start: 0, end: 100 }, { start: 60, end: 70 }];
   assert.deepEqual(layout.windowBetween(from, to, 0), from);
