@@ -36,7 +36,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 BACKLOG_PAUSE_S = 0.1
 """Between records of a backlog: the host comes first, and so does the server after its restart."""
 _MOST_KEYS_IN_ANSWER = 1 << 26
-_ZSTD_LEVEL = 6
+_ZSTD_LEVEL = 9
+"""Sent batches are small, or are sent once: 200,000 rows cost 0.06 s; level 6 makes 1.5 % more bytes, level 12 1 % fewer."""
 _PACK_FROM_ROWS = 2000
 """Rows with frames from which packing is worth its CPU time: 1 us a row, for 40 % fewer bytes."""
 

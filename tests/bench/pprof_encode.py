@@ -29,7 +29,9 @@ def _profile(batch: pb.FoldedBatch, series: pb.Series, period_ns: int) -> bytes:
     parents = np.arange(len(batch.stacks.parent_distances.data) // batch.stacks.parent_distances.width)
     parents = parents - _column(batch.stacks.parent_distances)
     node_frames = _column(batch.stacks.frames)
-    stacks = _stacks(parents, node_frames, _column(series.new_keys.stacks))
+    leaves, samples = _column(series.new_keys.stacks), _column(series.columns[0].values)
+    hashed = np.random.default_rng(7).permutation(len(leaves))
+    stacks = _stacks(parents, node_frames, leaves[hashed])
     frames, location, uses = np.unique(np.concatenate(stacks), return_inverse=True, return_counts=True)
     rank = np.empty(len(frames), np.int64)
     rank[np.argsort(-uses, kind="stable")] = np.arange(1, len(frames) + 1)
@@ -37,8 +39,8 @@ def _profile(batch: pb.FoldedBatch, series: pb.Series, period_ns: int) -> bytes:
     words: dict[bytes, int] = {b"": 0}
     for word in (b"samples", b"count", b"cpu", b"nanoseconds", b"thread"):
         words[word] = len(words)
-    threads = [words.setdefault(strings[thread], len(words)) for thread in _column(series.new_keys.threads).tolist()]
-    values = _column(series.columns[0].values).tolist()
+    threads = [words.setdefault(strings[thread], len(words)) for thread in _column(series.new_keys.threads)[hashed].tolist()]
+    values = samples[hashed].tolist()
     out = bytearray()
     for kind, unit in ((1, 2), (3, 4)):
         out += _field(1, _number(1, kind) + _number(2, unit))

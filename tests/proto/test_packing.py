@@ -41,10 +41,16 @@ def test_layout_of_a_small_tree_is_as_the_proto_says() -> None:
     packed = batch_of([("web", "t", ["app+0x3", "app+0x2", "app+0x1"], 1), ("web", "t", ["app+0x4", "app+0x2", "app+0x1"], 1)])
     assert packing.pack(packed)
     # Frames by number: 1 and 2 are the callers 0x1 and 0x2, 3 and 4 the leaves. Stack 1 is 1 2 3; stack 2 climbs one and adds 4.
-    tables = {name: decode_column(getattr(packed.stacks, name), 99).tolist() for name in ("climbs", "lengths", "child_counts", "children")}
-    assert tables == {"climbs": [0, 0, 1], "lengths": [0, 3, 1], "child_counts": [1, 1, 2, 0, 0], "children": [1, 2, 3, 4]}
-    assert decode_column(packed.stacks.first_choices, 99).tolist() == [0, 0, 1]
-    assert decode_column(packed.stacks.next_choices, 99).tolist() == [0, 0]
+    tables = {field.name: decode_column(value, 99).tolist() for field, value in packed.stacks.ListFields()}
+    assert tables == {
+        "climbs": [0, 0, 1],
+        "lengths": [0, 3, 1],
+        "child_counts": [1, 1, 2, 0, 0],
+        "first_children": [1, 2, 3],
+        "next_children": [2],
+        "first_choices": [0, 0, 1],
+        "next_choices": [0, 0],
+    }
     assert decode_column(packed.series[0].new_keys.stacks, 99).tolist() == [1, 2]
 
 
@@ -89,8 +95,14 @@ def test_any_sorted_batch_survives(rows: list[tuple[str, str, list[str]]]) -> No
         ("child_counts", [1, 1, 1 << 63, 0, 0]),
         ("child_counts", [(1 << 64) - 1, 1, 4, 0, 0]),
         ("child_counts", []),
-        ("children", [1, 2, 3, 0]),
-        ("children", [1, 2, 3, 9]),
+        ("first_children", [1, 2]),
+        ("first_children", [1, 2, 0]),
+        ("first_children", [1, 2, 9]),
+        ("first_children", [1, 2, (1 << 63) + 3]),
+        ("next_children", [4]),
+        ("next_children", [7]),
+        ("next_children", [1 << 63]),
+        ("next_children", [2, 2]),
         ("first_choices", [0, 0, 2]),
         ("first_choices", [0, 0, 1 << 63]),
         ("next_choices", [0]),

@@ -138,24 +138,26 @@ class FrameTable(_message.Message):
     def __init__(self, kinds: _Optional[_Union[Column, _Mapping]] = ..., refs: _Optional[_Union[Column, _Mapping]] = ..., offsets: _Optional[_Union[Column, _Mapping]] = ..., is_return: _Optional[_Union[Column, _Mapping]] = ...) -> None: ...
 
 class StackTable(_message.Message):
-    __slots__ = ("parent_distances", "frames", "climbs", "lengths", "child_counts", "children", "first_choices", "next_choices")
+    __slots__ = ("parent_distances", "frames", "climbs", "lengths", "child_counts", "first_children", "first_choices", "next_choices", "next_children")
     PARENT_DISTANCES_FIELD_NUMBER: _ClassVar[int]
     FRAMES_FIELD_NUMBER: _ClassVar[int]
     CLIMBS_FIELD_NUMBER: _ClassVar[int]
     LENGTHS_FIELD_NUMBER: _ClassVar[int]
     CHILD_COUNTS_FIELD_NUMBER: _ClassVar[int]
-    CHILDREN_FIELD_NUMBER: _ClassVar[int]
+    FIRST_CHILDREN_FIELD_NUMBER: _ClassVar[int]
     FIRST_CHOICES_FIELD_NUMBER: _ClassVar[int]
     NEXT_CHOICES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CHILDREN_FIELD_NUMBER: _ClassVar[int]
     parent_distances: Column
     frames: Column
     climbs: Column
     lengths: Column
     child_counts: Column
-    children: Column
+    first_children: Column
     first_choices: Column
     next_choices: Column
-    def __init__(self, parent_distances: _Optional[_Union[Column, _Mapping]] = ..., frames: _Optional[_Union[Column, _Mapping]] = ..., climbs: _Optional[_Union[Column, _Mapping]] = ..., lengths: _Optional[_Union[Column, _Mapping]] = ..., child_counts: _Optional[_Union[Column, _Mapping]] = ..., children: _Optional[_Union[Column, _Mapping]] = ..., first_choices: _Optional[_Union[Column, _Mapping]] = ..., next_choices: _Optional[_Union[Column, _Mapping]] = ...) -> None: ...
+    next_children: Column
+    def __init__(self, parent_distances: _Optional[_Union[Column, _Mapping]] = ..., frames: _Optional[_Union[Column, _Mapping]] = ..., climbs: _Optional[_Union[Column, _Mapping]] = ..., lengths: _Optional[_Union[Column, _Mapping]] = ..., child_counts: _Optional[_Union[Column, _Mapping]] = ..., first_children: _Optional[_Union[Column, _Mapping]] = ..., first_choices: _Optional[_Union[Column, _Mapping]] = ..., next_choices: _Optional[_Union[Column, _Mapping]] = ..., next_children: _Optional[_Union[Column, _Mapping]] = ...) -> None: ...
 
 class KeyTable(_message.Message):
     __slots__ = ("stacks", "seconds", "objects", "threads", "classes")

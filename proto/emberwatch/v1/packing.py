@@ -90,7 +90,12 @@ def _pack_frames(stacks: pb.StackTable, parents: Index, frames: Index, starts: I
     rank = np.empty(len(edges), np.int64)
     rank[order] = np.arange(len(edges)) - first[edges[order] // count]
     stacks.child_counts.CopyFrom(encode_column(child_counts))
-    stacks.children.CopyFrom(encode_column(edges[order] % count))
+    children = edges[order] % count
+    is_first = np.zeros(len(children), np.bool_)
+    is_first[first[child_counts > 0]] = True
+    steps = np.diff(children, prepend=0)[~is_first]
+    stacks.first_children.CopyFrom(encode_column(children[is_first]))
+    stacks.next_children.CopyFrom(encode_column(np.where(steps < 0, -2 * steps - 1, 2 * steps)))
     choices = _after_zero(rank[edge_of_node])
     stacks.first_choices.CopyFrom(encode_column(_after_zero(choices[starts])))
     stacks.next_choices.CopyFrom(encode_column(choices[_is_next(starts, len(parents))]))
@@ -118,11 +123,10 @@ def _is_next(starts: Index, count: int) -> npt.NDArray[np.bool_]:
 
 def _unpack_frames(stacks: pb.StackTable, parents: Index, choices: Index) -> Index:
     """Choose the frame of every node, level by level: a node's frame is known once its parent's is."""
-    child_counts, children = _indices(stacks.child_counts), _indices(stacks.children, len(parents))
-    if not child_counts.size or min(child_counts.min(), choices.min()) < 0 or child_counts.max() > len(children):
+    child_counts = _indices(stacks.child_counts)
+    if not child_counts.size or min(child_counts.min(), choices.min()) < 0 or child_counts.max() > len(parents):
         raise ColumnError("children or choices that cannot be")
-    if child_counts.sum() != len(children):
-        raise ColumnError("children that do not add up")
+    children = _children(stacks, child_counts, len(parents))
     if children.size and not 0 < children.min() <= children.max() < len(child_counts):
         raise ColumnError("a frame that is called is none of the frames")
     first = np.cumsum(child_counts) - child_counts
@@ -137,6 +141,23 @@ def _unpack_frames(stacks: pb.StackTable, parents: Index, choices: Index) -> Ind
             raise ColumnError("a choice among more frames than there are")
         frames[nodes] = children[first[above] + choices[nodes]]
     return frames
+
+
+def _children(stacks: pb.StackTable, child_counts: Index, most: int) -> Index:
+    """Bring the children of all frames together."""
+    firsts, others = _indices(stacks.first_children, most), _indices(stacks.next_children, most)
+    counts = child_counts[child_counts > 0]
+    if len(firsts) != len(counts) or int(counts.sum()) != len(firsts) + len(others):
+        raise ColumnError(f"{len(firsts)} and {len(others)} children for {len(counts)} frames that have some")
+    starts = np.cumsum(counts) - counts
+    is_first = np.zeros(len(firsts) + len(others), np.bool_)
+    is_first[starts] = True
+    steps = np.zeros(len(is_first), np.int64)
+    steps[is_first] = firsts
+    steps[~is_first] = np.where(others & 1, -(others >> 1) - 1, others >> 1)
+    sums = np.cumsum(steps)
+    children: Index = sums - np.repeat(sums[starts] - firsts, counts)
+    return children
 
 
 def _parents(climbs: Index, lengths: Index, count: int) -> Index:
