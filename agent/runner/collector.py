@@ -6,6 +6,7 @@ for the server, and the last window is on disk before the agent ends.
 """
 
 import logging
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
 from agent.profilers.cpu import CpuProfiler, CpuSettings
 from agent.records.drain import CpuDrain
+from agent.records.folded import Folded, Tables, message_from_folded
 from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Process, ProcessKey
 from agent.records.window import WindowFacts, WindowTime
@@ -31,12 +33,18 @@ from agent.runner.uploader import Sources, Uploader
 from agent.ship.client import Client
 from agent.ship.sender import Sender
 from agent.ship.spool import Spool, SpoolLimits
+from emberwatch.v1 import batch_pb2 as pb
+from emberwatch.v1 import collector_pb2
 
 log = logging.getLogger(__name__)
 
 _FLUSH_S = 5.0
+_ASK_S, _ASK_PAUSE_S = 3.0, 0.3
+"""At the end: how long the server is asked what it still wants of binaries that may be gone soon."""
 _LATE_S = 0.001
 """A drain a moment after the boundary: a window must start inside its slot."""
+_ENTRY_0 = np.zeros(1, np.int64)
+_NO_TABLES = Tables([b""], [pb.Binary()], _ENTRY_0, _ENTRY_0, _ENTRY_0.astype(np.uint64), _ENTRY_0, _ENTRY_0, _ENTRY_0)
 _KERNEL_HALF = np.uint64(1 << 63)
 
 
@@ -48,6 +56,7 @@ class Collector:
         self._clock = clock
         self._epoch_unix_ns = clock.unix_ns()
         self._sequence = 1
+        self._pending_names = 0
 
     def run(self, lifeline: Lifeline) -> None:
         """Sample until the lifeline is over. Raises AgentError when it cannot begin."""
@@ -85,7 +94,7 @@ class Collector:
         limits = SpoolLimits(disk_bytes=settings.spool_bytes, age_s=settings.spool_h * 3600)
         self._spool = Spool(data / "spool", lambda: self._clock.unix_ns() / 1e9, limits)
         self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, kallsyms_upload, data))
-        self._sender = Sender(self._spool, client.push, identity, lambda answer: self._uploader.want(answer.wanted))
+        self._sender = Sender(self._spool, client.push, identity, self._on_answer)
         self._own_cost = OwnCost(self._profiler.bpf_run_time_ns, self._profiler.map_bytes)
         self._uploader.start()
         closing.callback(self._uploader.close, 1.0)
@@ -115,8 +124,8 @@ class Collector:
             carried_losses=self._spool.take_losses(),
         )
         batch = self._builder.build(drain, self._find, layout, facts)
-        time = WindowTime(offset.unix_ns(drain.start_ns), offset.unix_ns(drain.end_ns))
-        parcels = parcels_from_batch(batch, time, Numbering(self._epoch_unix_ns, self._sequence))
+        lies = WindowTime(offset.unix_ns(drain.start_ns), offset.unix_ns(drain.end_ns))
+        parcels = parcels_from_batch(batch, lies, Numbering(self._epoch_unix_ns, self._sequence))
         self._sequence += len(parcels)
         for parcel in parcels:
             self._spool.append(parcel)
@@ -140,7 +149,27 @@ class Collector:
         """Give the server what it can take now; the rest waits in the spool for the next start."""
         if not self._sender.flush(_FLUSH_S):
             log.warning("server did not take the last windows waiting=%d", self._spool.state().records)
+            return
         self._uploader.flush(_FLUSH_S)
+        until_s = self._clock.monotonic_ns() / 1e9 + _ASK_S
+        while self._pending_names and self._clock.monotonic_ns() / 1e9 < until_s:
+            time.sleep(_ASK_PAUSE_S)
+            if not self._ask_again():
+                return
+        self._uploader.flush(_FLUSH_S)
+
+    def _ask_again(self) -> bool:
+        """Ask what the server wants uploaded by now, by sending the number of the last window again; False when it cannot be asked."""
+        now_ns = self._clock.unix_ns()
+        batch = message_from_folded(Folded(health.host_facts(self._settings, self._layout, self._spool.state()), _NO_TABLES, (), []))
+        numbering = Numbering(self._epoch_unix_ns, self._sequence - 1)
+        self._spool.append(parcels_from_batch(batch, WindowTime(now_ns - 1, now_ns), numbering)[0])
+        return self._sender.flush(_ASK_S)
+
+    def _on_answer(self, answer: collector_pb2.PushResponse) -> None:
+        """Called in the sender's thread."""
+        self._pending_names = answer.pending_binaries
+        self._uploader.want(answer.wanted)
 
 
 def _kernel_misses(drain: CpuDrain, layout: KernelLayout) -> list[int]:

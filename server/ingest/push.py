@@ -4,7 +4,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from emberwatch.v1 import batch_pb2 as pb
@@ -16,6 +16,7 @@ from server.ingest.limits import IngestLimits
 from server.ingest.window_time import TimeRejected
 from server.store.protocol import BinaryInfo, Store
 from server.store.push import Appended, AppendStatus, DecodedPush
+from server.symbols.identity import BinaryKey, key_of
 
 MOST_WANTED = 16
 _DEFAULT_LIMITS = IngestLimits()
@@ -26,6 +27,14 @@ class SymbolService(Protocol):
 
     def wanted(self, binary: BinaryInfo) -> bool:
         """Should agents be asked for this binary? Must not block."""
+        ...
+
+    def wanted_some(self, most: int) -> Sequence[BinaryKey]:
+        """Some of all binaries that agents should be asked for, others at each call."""
+        ...
+
+    def pending(self) -> int:
+        """How many binaries are looked for without the agents right now."""
         ...
 
     def upload(self, request: symbols_pb2.UploadRequest) -> symbols_pb2.UploadResponse:
@@ -87,19 +96,23 @@ class Ingest:
             wanted=self._wanted(appended),
             settings=collector.AgentSettings(rate_hz=self._rate_hz),
             server_unix_ns=self._clock(),
+            pending_binaries=self._symbols.pending() if self._symbols is not None else 0,
         )
 
     def _wanted(self, appended: Appended) -> list[symbols_pb2.SymbolRequest]:
-        """The first binaries of the push whose symbols are wanted."""
-        found: list[symbols_pb2.SymbolRequest] = []
-        if self._symbols is None or not appended.binary_row_ids:
-            return found
-        for info in self._store.binaries(appended.binary_row_ids):
-            if len(found) < MOST_WANTED and self._symbols.wanted(info):
-                kind = pb.BuildIdKind.Name(info.build_id_kind)
-                identity = pb.BinaryId(build_id_kind=kind, build_id=info.build_id, content_hash=info.content_hash)
-                found.append(symbols_pb2.SymbolRequest(kind=pb.BinaryKind.Name(info.kind), id=identity))
-        return found
+        """Binaries whose symbols are wanted: those of the push, then others, so that one whose keys are all known is asked for too."""
+        if self._symbols is None:
+            return []
+        infos = self._store.binaries(appended.binary_row_ids) if appended.binary_row_ids else []
+        keys = [key_of(info) for info in infos if self._symbols.wanted(info)][:MOST_WANTED]
+        keys += [key for key in self._symbols.wanted_some(MOST_WANTED) if key not in keys]
+        return [_symbol_request(key) for key in keys[:MOST_WANTED]]
+
+
+def _symbol_request(key: BinaryKey) -> symbols_pb2.SymbolRequest:
+    kind = pb.BuildIdKind.Name(key.build_id_kind)
+    identity = pb.BinaryId(build_id_kind=kind, build_id=key.build_id, content_hash=key.content_hash)
+    return symbols_pb2.SymbolRequest(kind=pb.BinaryKind.Name(key.kind), id=identity)
 
 
 def _outcome(error: ServerError) -> str:

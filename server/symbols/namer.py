@@ -5,6 +5,7 @@ A binary is looked for on the server's own disk first (in the background), then 
 waits: what has no table yet is unknown, and `generation` tells when to ask again.
 """
 
+import itertools
 import logging
 import os
 import threading
@@ -82,6 +83,8 @@ class Namer:
         self._states: OrderedDict[BinaryKey, SymbolState] = OrderedDict()
         self._books: OrderedDict[str, NameBook] = OrderedDict()
         self._generation = 0
+        self._wanted: OrderedDict[BinaryKey, None] = OrderedDict()
+        """Keys in state WANTED, the one that was asked for longest ago first."""
         self._workers = ThreadPoolExecutor(WORKERS, "symbols")
         self._running: set[Future[None]] = set()
 
@@ -112,7 +115,7 @@ class Namer:
         with self._lock:
             known = self._states.get(key)
             if known is not None and known.state == NameState.FAILED and self._clock() - self._failed_at_s.get(key, 0.0) > RETRY_S:
-                known = self._states[key] = _ASKED
+                known = self._keep(key, _ASKED)
             if known is not None:
                 self._states.move_to_end(key)
                 return known
@@ -127,7 +130,7 @@ class Namer:
         with self._lock:
             if key in self._states:
                 return self._states[key]
-            self._states[key] = _LOOKING
+            self._keep(key, _LOOKING)
         self._start(lambda: self._look_here(binary, key), key)
         return _LOOKING
 
@@ -140,6 +143,14 @@ class Namer:
         with self._lock:
             running = set(self._running)
         return not running or not wait(running, timeout_s).not_done
+
+    def wanted_some(self, most: int) -> list[BinaryKey]:
+        """At most so many of the binaries that agents should be asked for, others at each call until all had their turn."""
+        with self._lock:
+            keys = list(itertools.islice(self._wanted, most))
+            for key in keys:
+                self._wanted.move_to_end(key)
+        return keys
 
     def pending(self) -> int:
         """How many binaries are looked for or built right now."""
@@ -158,16 +169,28 @@ class Namer:
         if table is None:  # It left the cache: wanted again from now on.
             with self._lock:
                 self._states.pop(key_of(binary), None)
+                self._wanted.pop(key_of(binary), None)
         return table
 
     def _set_state(self, key: BinaryKey, state: SymbolState) -> SymbolState:
         with self._lock:
-            self._states[key] = state
+            self._keep(key, state)
             self._states.move_to_end(key)
             if state.state == NameState.FAILED:
                 self._failed_at_s[key] = self._clock()
             while len(self._states) > MAX_KNOWN_BINARIES:
-                self._failed_at_s.pop(self._states.popitem(last=False)[0], None)
+                eldest = self._states.popitem(last=False)[0]
+                self._failed_at_s.pop(eldest, None)
+                self._wanted.pop(eldest, None)
+        return state
+
+    def _keep(self, key: BinaryKey, state: SymbolState) -> SymbolState:
+        """Note a state; under the lock."""
+        self._states[key] = state
+        if state.state == NameState.WANTED:
+            self._wanted[key] = None
+        else:
+            self._wanted.pop(key, None)
         return state
 
     def _start(self, work: Callable[[], None], key: BinaryKey) -> None:

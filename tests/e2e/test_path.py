@@ -121,5 +121,7 @@ def test_recorded_program_is_named_and_its_shares_are_true(tmp_path: Path) -> No
     assert total > 700
     assert {stack.thread for stack in stacks.stacks} == {"shares"}
     for name, share in (("busy_seventy", 0.7), ("busy_twenty", 0.2), ("busy_ten", 0.1)):
-        assert sum(stack.count for stack in stacks.stacks if name in {frame.name for frame in stack.frames}) / total == pytest.approx(share, abs=0.03)
+        assert sum(stack.count for stack in stacks.stacks if name in {frame.name for frame in stack.frames}) / total == pytest.approx(
+            share, abs=0.03
+        )
     assert not list(Path("/tmp").glob("emberwatch-record-*")), "the private store is thrown away"

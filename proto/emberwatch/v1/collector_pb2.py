@@ -26,15 +26,15 @@ from emberwatch.v1 import batch_pb2 as emberwatch_dot_v1_dot_batch__pb2
 from emberwatch.v1 import symbols_pb2 as emberwatch_dot_v1_dot_symbols__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x65mberwatch/v1/collector.proto\x12\remberwatch.v1\x1a\x19\x65mberwatch/v1/batch.proto\x1a\x1b\x65mberwatch/v1/symbols.proto\"\xf9\x01\n\x0bPushRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\x0c\x12\x15\n\repoch_unix_ns\x18\x02 \x01(\x04\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x0c\n\x04part\x18\x04 \x01(\r\x12\x14\n\x0cis_last_part\x18\x05 \x01(\x08\x12\x1c\n\x14window_start_unix_ns\x18\x06 \x01(\x03\x12\x1a\n\x12window_end_unix_ns\x18\x07 \x01(\x03\x12\x0f\n\x07payload\x18\x08 \x01(\x0c\x12\x16\n\x0eraw_size_bytes\x18\t \x01(\x04\x12\x11\n\traw_crc32\x18\n \x01(\x07\x12\x15\n\rdictionary_id\x18\x0b \x01(\x0c\"A\n\nSeriesKeys\x12\x0e\n\x06series\x18\x01 \x01(\r\x12#\n\x04keys\x18\x02 \x01(\x0b\x32\x15.emberwatch.v1.Column\"/\n\rAgentSettings\x12\x0f\n\x07rate_hz\x18\x01 \x01(\r\x12\r\n\x05kinds\x18\x02 \x03(\t\"\xa7\x02\n\x0cPushResponse\x12)\n\x06status\x18\x01 \x01(\x0e\x32\x19.emberwatch.v1.PushStatus\x12\x15\n\rdictionary_id\x18\x02 \x01(\x0c\x12.\n\x0bnew_key_ids\x18\x03 \x03(\x0b\x32\x19.emberwatch.v1.SeriesKeys\x12/\n\x0cunknown_keys\x18\x04 \x03(\x0b\x32\x19.emberwatch.v1.SeriesKeys\x12,\n\x06wanted\x18\x05 \x03(\x0b\x32\x1c.emberwatch.v1.SymbolRequest\x12.\n\x08settings\x18\x06 \x01(\x0b\x32\x1c.emberwatch.v1.AgentSettings\x12\x16\n\x0eserver_unix_ns\x18\x07 \x01(\x03*z\n\nPushStatus\x12\x1b\n\x17PUSH_STATUS_UNSPECIFIED\x10\x00\x12\x16\n\x12PUSH_STATUS_STORED\x10\x01\x12\x19\n\x15PUSH_STATUS_DUPLICATE\x10\x02\x12\x1c\n\x18PUSH_STATUS_UNKNOWN_KEYS\x10\x03\x32L\n\tCollector\x12?\n\x04Push\x12\x1a.emberwatch.v1.PushRequest\x1a\x1b.emberwatch.v1.PushResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x65mberwatch/v1/collector.proto\x12\remberwatch.v1\x1a\x19\x65mberwatch/v1/batch.proto\x1a\x1b\x65mberwatch/v1/symbols.proto\"\xf9\x01\n\x0bPushRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\x0c\x12\x15\n\repoch_unix_ns\x18\x02 \x01(\x04\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x0c\n\x04part\x18\x04 \x01(\r\x12\x14\n\x0cis_last_part\x18\x05 \x01(\x08\x12\x1c\n\x14window_start_unix_ns\x18\x06 \x01(\x03\x12\x1a\n\x12window_end_unix_ns\x18\x07 \x01(\x03\x12\x0f\n\x07payload\x18\x08 \x01(\x0c\x12\x16\n\x0eraw_size_bytes\x18\t \x01(\x04\x12\x11\n\traw_crc32\x18\n \x01(\x07\x12\x15\n\rdictionary_id\x18\x0b \x01(\x0c\"A\n\nSeriesKeys\x12\x0e\n\x06series\x18\x01 \x01(\r\x12#\n\x04keys\x18\x02 \x01(\x0b\x32\x15.emberwatch.v1.Column\"/\n\rAgentSettings\x12\x0f\n\x07rate_hz\x18\x01 \x01(\r\x12\r\n\x05kinds\x18\x02 \x03(\t\"\xc1\x02\n\x0cPushResponse\x12)\n\x06status\x18\x01 \x01(\x0e\x32\x19.emberwatch.v1.PushStatus\x12\x15\n\rdictionary_id\x18\x02 \x01(\x0c\x12.\n\x0bnew_key_ids\x18\x03 \x03(\x0b\x32\x19.emberwatch.v1.SeriesKeys\x12/\n\x0cunknown_keys\x18\x04 \x03(\x0b\x32\x19.emberwatch.v1.SeriesKeys\x12,\n\x06wanted\x18\x05 \x03(\x0b\x32\x1c.emberwatch.v1.SymbolRequest\x12.\n\x08settings\x18\x06 \x01(\x0b\x32\x1c.emberwatch.v1.AgentSettings\x12\x16\n\x0eserver_unix_ns\x18\x07 \x01(\x03\x12\x18\n\x10pending_binaries\x18\x08 \x01(\r*z\n\nPushStatus\x12\x1b\n\x17PUSH_STATUS_UNSPECIFIED\x10\x00\x12\x16\n\x12PUSH_STATUS_STORED\x10\x01\x12\x19\n\x15PUSH_STATUS_DUPLICATE\x10\x02\x12\x1c\n\x18PUSH_STATUS_UNKNOWN_KEYS\x10\x03\x32L\n\tCollector\x12?\n\x04Push\x12\x1a.emberwatch.v1.PushRequest\x1a\x1b.emberwatch.v1.PushResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'emberwatch.v1.collector_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PUSHSTATUS']._serialized_start=770
-  _globals['_PUSHSTATUS']._serialized_end=892
+  _globals['_PUSHSTATUS']._serialized_start=796
+  _globals['_PUSHSTATUS']._serialized_end=918
   _globals['_PUSHREQUEST']._serialized_start=105
   _globals['_PUSHREQUEST']._serialized_end=354
   _globals['_SERIESKEYS']._serialized_start=356
@@ -42,7 +42,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AGENTSETTINGS']._serialized_start=423
   _globals['_AGENTSETTINGS']._serialized_end=470
   _globals['_PUSHRESPONSE']._serialized_start=473
-  _globals['_PUSHRESPONSE']._serialized_end=768
-  _globals['_COLLECTOR']._serialized_start=894
-  _globals['_COLLECTOR']._serialized_end=970
+  _globals['_PUSHRESPONSE']._serialized_end=794
+  _globals['_COLLECTOR']._serialized_start=920
+  _globals['_COLLECTOR']._serialized_end=996
 # @@protoc_insertion_point(module_scope)

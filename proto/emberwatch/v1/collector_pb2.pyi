@@ -63,7 +63,7 @@ class AgentSettings(_message.Message):
     def __init__(self, rate_hz: _Optional[int] = ..., kinds: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PushResponse(_message.Message):
-    __slots__ = ("status", "dictionary_id", "new_key_ids", "unknown_keys", "wanted", "settings", "server_unix_ns")
+    __slots__ = ("status", "dictionary_id", "new_key_ids", "unknown_keys", "wanted", "settings", "server_unix_ns", "pending_binaries")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     DICTIONARY_ID_FIELD_NUMBER: _ClassVar[int]
     NEW_KEY_IDS_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +71,7 @@ class PushResponse(_message.Message):
     WANTED_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     SERVER_UNIX_NS_FIELD_NUMBER: _ClassVar[int]
+    PENDING_BINARIES_FIELD_NUMBER: _ClassVar[int]
     status: PushStatus
     dictionary_id: bytes
     new_key_ids: _containers.RepeatedCompositeFieldContainer[SeriesKeys]
@@ -78,4 +79,5 @@ class PushResponse(_message.Message):
     wanted: _containers.RepeatedCompositeFieldContainer[_symbols_pb2.SymbolRequest]
     settings: AgentSettings
     server_unix_ns: int
-    def __init__(self, status: _Optional[_Union[PushStatus, str]] = ..., dictionary_id: _Optional[bytes] = ..., new_key_ids: _Optional[_Iterable[_Union[SeriesKeys, _Mapping]]] = ..., unknown_keys: _Optional[_Iterable[_Union[SeriesKeys, _Mapping]]] = ..., wanted: _Optional[_Iterable[_Union[_symbols_pb2.SymbolRequest, _Mapping]]] = ..., settings: _Optional[_Union[AgentSettings, _Mapping]] = ..., server_unix_ns: _Optional[int] = ...) -> None: ...
+    pending_binaries: int
+    def __init__(self, status: _Optional[_Union[PushStatus, str]] = ..., dictionary_id: _Optional[bytes] = ..., new_key_ids: _Optional[_Iterable[_Union[SeriesKeys, _Mapping]]] = ..., unknown_keys: _Optional[_Iterable[_Union[SeriesKeys, _Mapping]]] = ..., wanted: _Optional[_Iterable[_Union[_symbols_pb2.SymbolRequest, _Mapping]]] = ..., settings: _Optional[_Union[AgentSettings, _Mapping]] = ..., server_unix_ns: _Optional[int] = ..., pending_binaries: _Optional[int] = ...) -> None: ...

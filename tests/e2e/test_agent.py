@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real agent before a real server: what it lost is what the page says, and short lives have names."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from server.cli.children import Child
+from tests.support.kernel import lacking_for_bpf
+from tests.support.programs import Programs
+from tests.support.servers import READY_S, RunningServer, serving
+
+pytestmark = pytest.mark.skipif(bool(lacking_for_bpf()), reason=f"BPF: {lacking_for_bpf()}")
+
+MARKED = "[stack lost: map full]"
+
+
+@contextmanager
+def sampling(server: RunningServer, data: Path, *arguments: str) -> Iterator[None]:
+    """An agent at work until the block ends; by then the server has its last window."""
+    command = ["agent.cli", "run", "--server", server.grpc, "--data-dir", str(data), *arguments]
+    child = Child.start("emberwatch-agent", command, READY_S)
+    try:
+        yield
+    finally:
+        assert child.stop(20) == 0
+
+
+def shares_of(server: RunningServer, selector: str) -> dict[str, float]:
+    """Share of the total of each function."""
+    answer = server.get("top", query=selector, limit="1000")
+    return {row["name"]: row["total_share"] for row in answer["rows"]}
+
+
+def await_names(server: RunningServer) -> None:
+    until_s = time.monotonic() + 60
+    while server.get("symbols")["pending"] and time.monotonic() < until_s:
+        time.sleep(0.1)
+
+
+def test_stacks_that_found_no_room_are_counted_on_the_page(tmp_path: Path) -> None:
+    """Eight stacks fit into the map; what is stored without its stack is exactly what is told as lost."""
+    program = Programs(tmp_path)
+    with serving(tmp_path / "server") as server:
+        with program.running("many_stacks") as process:
+            with sampling(server, tmp_path / "agent", "--stacks-entries", "8", "--pid", str(process.pid), "--rate-hz", "199"):
+                time.sleep(4)
+        graph = server.get("flamegraph", query='cpu{service="many_stacks"}', column="samples", width_px="100000")
+        functions, nodes, quality = graph["functions"], graph["nodes"], graph["quality"]
+        marked = {i for i, name in enumerate(functions["name"]) if graph["strings"][name] == MARKED}
+        stored_without = sum(own for function, own in zip(nodes["function"], nodes["self"], strict=True) if function in marked)
+    assert quality["expected"] == quality["stored"] + quality["idle"] + quality["filtered"] + sum(quality["lost"].values())
+    assert stored_without > 100
+    assert quality["stack_lost"]["STACK_MAP_FULL"] == stored_without
+    assert quality["stack_lost_share"] == pytest.approx(stored_without / quality["stored"])
+
+
+def test_process_that_lives_a_second_is_named(tmp_path: Path) -> None:
+    """Its file is gone and it has exited before anyone asks for its names; still at least 95 % of its samples have their function."""
+    built = Programs(tmp_path).path("spin")
+    with serving(tmp_path / "server") as server:
+        with sampling(server, tmp_path / "agent", "--rate-hz", "199", "--window-s", "1"):
+            for name in ("brief-a", "brief-b", "brief-c"):
+                brief = tmp_path / name
+                brief.write_bytes(built.read_bytes())
+                brief.chmod(0o755)
+                with subprocess.Popen([brief]) as process:
+                    time.sleep(1)
+                    process.kill()
+                brief.unlink()
+            time.sleep(2)
+            await_names(server)
+            time.sleep(2)
+        await_names(server)
+        for name in ("brief-a", "brief-b", "brief-c"):
+            shares = shares_of(server, f'cpu{{service="{name}"}}')
+            assert shares.get("main", 0) >= 0.95, shares
+
+
+def test_exec_and_fork_do_not_mix_names(tmp_path: Path) -> None:
+    """The same PID runs two programs, one after the other: no frame of the first stands in the second, and the other way round."""
+    programs = Programs(tmp_path)
+    first, second = programs.path("shares"), programs.path("recursion")
+    script = f"timeout -s KILL 1 {first} & p=$!; wait $p; exec {second} 40"
+    with serving(tmp_path / "server") as server:
+        with sampling(server, tmp_path / "agent", "--rate-hz", "199"):
+            with subprocess.Popen(["/bin/sh", "-c", f"({script})"], stderr=subprocess.DEVNULL, process_group=0) as process:
+                time.sleep(3)
+                os.killpg(process.pid, signal.SIGKILL)
+        await_names(server)
+        shares, recursion = shares_of(server, 'cpu{service="shares"}'), shares_of(server, 'cpu{service="recursion"}')
+    assert "busy_seventy" in shares
+    assert "descend" not in shares
+    assert "descend" in recursion
+    assert not {"busy_seventy", "busy_twenty", "busy_ten"} & set(recursion)
