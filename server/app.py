@@ -91,7 +91,7 @@ class Server:
             ("grpc.so_reuseport", 0),
         ]
         server = grpc.server(ThreadPoolExecutor(GRPC_THREADS, "grpc"), options=options, maximum_concurrent_rpcs=4 * GRPC_THREADS)
-        self._ingest = Ingest(self._store, self._namer, time.time_ns, self._settings.rate_hz)
+        self._ingest = Ingest(self._store, self._namer, time.time_ns)
         add_services(server, self._ingest, self._namer)
         host = self._settings.grpc.rpartition(":")[0]
         try:

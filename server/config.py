@@ -45,7 +45,6 @@ class Settings:
     local_files: bool = _row(True, "Read names from binaries on this host whose identity matches exactly.")
     debug_roots: str = _row("/usr/lib/debug", "Folders with separate debug files, colons between.")
     log_level: str = _row("info", "How much is logged: debug, info, warning or error.", _level)
-    rate_hz: int = _row(0, "Sampling rate asked of all agents, Hz; 0 leaves it to them.")
 
 
 def checked(settings: Settings) -> Settings:

@@ -30,7 +30,8 @@ def run_up(settings: Settings, say: Say) -> None:
     try:
         say(f"server       page and API on {server.facts['http']}, agents on {server.facts['grpc']}")
         say("agent        compiling its programs for this kernel")
-        agent = Child.start("emberwatch-agent", ["agent.cli", "run", "--server", str(server.facts["grpc"]), *_QUIET], _READY_S)
+        command = ["agent.cli", "run", "--server", str(server.facts["grpc"]), "--data-dir", f"{settings.data_dir}/agent", *_QUIET]
+        agent = Child.start("emberwatch-agent", command, _READY_S)
         try:
             say(f"agent        sampling since {time.monotonic() - began_s:.1f} s after the start")
             say("profile      the first window comes within 10 s")
