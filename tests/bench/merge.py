@@ -12,11 +12,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from server.profile.calltree import Indices
 from server.profile.cut import View, cut
-from server.profile.names import CodeKind, FunctionTable
-from server.profile.nametable import NameTable
-from server.profile.nametree import NameTree, TreeBuilder
 from server.profile.totals import WeighedTree, add_up, weigh
 from server.query.merge import key_weights
 from server.store.protocol import Selection, Store
@@ -24,9 +20,10 @@ from tests.bench.c_code import compiled
 from tests.bench.fixed_store import SERVICE, OneServiceStore
 from tests.bench.report import MS, NS_PER_ROW, Line, against, bounded, told
 from tests.bench.timing import BenchError, Effort, interleaved
+from tests.bench.trees import draw_tree
 
 ROWS, KEYS, PIECE_ROWS = 10_000_000, 200_000, 100_000
-NODES, NAMES, STACK_FRAMES = 1_000_000, 20_000, 40
+NODES = 1_000_000
 WIDTH_PX = 1200
 
 Values = npt.NDArray[np.generic]
@@ -106,20 +103,19 @@ def _check_alike(answers: Mapping[str, Values]) -> None:
 
 
 def _tree_lines(effort: Effort) -> Iterator[Line]:
-    tree, nodes = _draw_tree(effort.rows(NODES))
-    weights = np.random.default_rng(13).zipf(1.6, nodes.size).clip(max=1_000_000).astype(np.float64)
-    weighed = weigh(tree, nodes, weights)
+    drawn = draw_tree(effort.rows(NODES))
+    tree, weighed = drawn.tree, weigh(drawn.tree, drawn.nodes, drawn.weights)
     view = View(width_px=WIDTH_PX)
     taken = interleaved(
         {
             "totals and cut": lambda: cut(add_up(tree, weighed.own), view),
-            "weights": lambda: weigh(tree, nodes, weights),
+            "weights": lambda: weigh(tree, drawn.nodes, drawn.weights),
         },
         3 * effort.rounds,
     )
     size = f"{len(tree) / 1e6:.2g} M nodes"
     yield bounded(f"totals and cut of a tree of {size}", taken["totals and cut"], MS, 0.012)
-    yield told(f"weights of {nodes.size:,} stacks onto it, with totals", taken["weights"], MS)
+    yield told(f"weights of {drawn.nodes.size:,} stacks onto it, with totals", taken["weights"], MS)
     yield _payload_line(weighed, view)
 
 
@@ -132,41 +128,3 @@ def _payload_line(weighed: WeighedTree, view: View) -> Line:
     is_met = narrow == 0 and sent == wide
     what = f"nodes sent of {len(weighed.tree):,} at {view.width_px} px"
     return Line(what, f"{sent:,}", f"{narrow} under half a px", "", "0 narrower", is_met)
-
-
-def _draw_tree(node_count: int) -> tuple[NameTree, Indices]:
-    """A tree of about so many nodes by name, and the node of each of its stacks.
-
-    Stacks grow in turn from nodes of earlier ones, by up to STACK_FRAMES frames, as samples of a program share their callers.
-    """
-    random = np.random.default_rng(17)
-    tails = random.integers(1, STACK_FRAMES, node_count // 8)
-    tails = tails[np.cumsum(tails) < node_count]
-    ends = np.cumsum(tails)
-    total = int(ends[-1]) + 1
-    parents = np.arange(total) - 1
-    parents[0] = 0
-    firsts = ends - tails + 1
-    # A stack leaves an earlier one anywhere; early ones, which lie near the root, more often.
-    parents[firsts] = (random.random(firsts.size) ** 2 * (firsts - 1)).astype(np.intp)
-    names = 1 + (random.random(total) ** 2 * (NAMES - 1)).astype(np.intp)
-    names[0] = 0
-    table = NameTable()
-    table.intern(_functions())
-    builder = TreeBuilder(table)
-    builder.extend(parents, names)
-    tree, nodes = builder.tree()
-    return tree, nodes[ends]
-
-
-def _functions() -> FunctionTable:
-    names = [f"package_{number % 97}::function_{number}" for number in range(NAMES)]
-    return FunctionTable(
-        names=names,
-        raw_names=names,
-        binaries=[f"library_{number % 23}.so" for number in range(NAMES)],
-        codes=np.full(NAMES, CodeKind.NATIVE, np.uint8),
-        is_named=np.ones(NAMES, np.bool_),
-        files=[""] * NAMES,
-        lines=np.zeros(NAMES, np.int32),
-    )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""First paint of 100,000 nodes in Chromium: the page's own modules beside d3-flame-graph and speedscope; then redraws.
+
+All three get the whole of the same tree over the same loopback server, though a real answer carries only what can be seen: timed is from
+the start of the navigation until the picture is on screen. The first load of each is dropped (shaders, caches).
+"""
+
+import shutil
+from collections.abc import Iterator
+from statistics import median
+
+from playwright.sync_api import Browser, Error, ViewportSize, sync_playwright
+
+from server.profile.totals import weigh
+from tests.bench.paint_data import paint_data
+from tests.bench.paint_server import NODE_MODULES, PAGES, ROOT, SPEEDSCOPE, served
+from tests.bench.report import MS, Line, against, bounded
+from tests.bench.timing import BenchError, Effort
+from tests.bench.trees import draw_tree
+
+PEERS = (SPEEDSCOPE / "index.html", NODE_MODULES / "d3" / "dist" / "d3.min.js", NODE_MODULES / "d3-flame-graph" / "dist")
+NODES = 100_000
+VIEW: ViewportSize = {"width": 2000, "height": 1000}
+LOAD_MS = 60_000
+REDRAWS = 30
+PATHS = {
+    "ours": "/pages/ours.html",
+    "d3-flame-graph": "/pages/d3.html",
+    "speedscope": "/speedscope/index.html#profileURL=/data/speedscope.json",
+}
+
+
+def run(effort: Effort) -> Iterator[Line]:
+    """All lines of the bench."""
+    missing = [str(path.relative_to(ROOT)) for path in PEERS if not path.exists()]
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if missing or chromium is None:
+        raise BenchError(f"missing: {', '.join([*missing, *([] if chromium else ['chromium'])])}; make bench installs them")
+    drawn = draw_tree(effort.rows(NODES))
+    data = paint_data(weigh(drawn.tree, drawn.nodes, drawn.weights))
+    with served(data) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        try:
+            yield from _lines(browser, address, effort)
+        finally:
+            browser.close()
+
+
+def _lines(browser: Browser, address: str, effort: Effort) -> Iterator[Line]:
+    taken: dict[str, list[float]] = {name: [] for name in PATHS}
+    redraws: list[float] = []
+    drawn = 0
+    for turn in range(1 + max(2, effort.rounds // 2)):
+        for name, path in PATHS.items():
+            painted_ms, count, again = _load(browser, address + path, name)
+            drawn = count if name == "ours" else drawn
+            if turn:
+                taken[name].append(painted_ms / 1000)
+                redraws += again
+    medians = {name: median(times) for name, times in taken.items()}
+    what = f"first paint of {effort.rows(NODES):,} nodes ({drawn:,} boxes)"
+    yield against(what, medians["ours"], ("d3", medians["d3-flame-graph"]), MS, 1 / 7)
+    yield against(what, medians["ours"], ("speedscope", medians["speedscope"]), MS, 1 / 18)
+    yield bounded(f"redraw of {effort.rows(NODES):,} nodes, pixels included", median(redraws) / 1000, MS, 0.050)
+
+
+def _load(browser: Browser, url: str, name: str) -> tuple[float, int, list[float]]:
+    """Load a page anew; gives when it was painted, how much was drawn, and (ours) times of redraws, all in ms."""
+    context = browser.new_context(viewport=VIEW)
+    try:
+        page = context.new_page()
+        complaints: list[str] = []
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        if name == "speedscope":
+            page.add_init_script(path=PAGES / "speedscope.js")
+        page.goto(url, timeout=LOAD_MS)
+        try:
+            page.wait_for_function("globalThis.painted", timeout=LOAD_MS)
+        except Error as error:
+            raise BenchError(f"{name} painted nothing: {'; '.join(complaints) or error}") from error
+        painted = page.evaluate("globalThis.painted")
+        redraws = [float(page.evaluate(f"redraw({turn})")) for turn in range(REDRAWS)] if name == "ours" else []
+        return float(painted["ms"]), int(painted["count"]), redraws
+    finally:
+        context.close()

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One weighed tree, whole, as each page wants it: the API's columns, d3-flame-graph's nested objects, speedscope's samples."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from server.profile.totals import WeighedTree
+
+Json = dict[str, Any]
+
+
+def paint_data(weighed: WeighedTree) -> Mapping[str, bytes]:
+    """The three, by path."""
+    texts = {"answer": _answer(weighed), "tree": _nested(weighed), "speedscope": _sampled(weighed)}
+    return {f"/data/{name}.json": json.dumps(text, separators=(",", ":")).encode() for name, text in texts.items()}
+
+
+def _answer(weighed: WeighedTree) -> Json:
+    """As server.http.serialise would, if nothing were cut."""
+    tree, table = weighed.tree, weighed.tree.table
+    names = range(1, len(table))
+    strings = sorted({"", *table.names, *table.binaries, *table.files})
+    numbers = {text: number for number, text in enumerate(strings)}
+    columns = {key: [numbers[getattr(table, part)[n]] for n in names] for key, part in _TEXTS.items()}
+    size = len(tree)
+    return {
+        "column": "ns",
+        "unit": "ns",
+        "total": weighed.sum,
+        "view_total": weighed.sum,
+        "strings": strings,
+        "functions": {**columns, "line": table.lines[1:], "code": table.codes[1:]},
+        "nodes": {
+            "function": [-2, *(tree.name[1:] - 1).tolist()],
+            "depth": tree.depth.tolist(),
+            "start": _starts(weighed),
+            "total": weighed.total.tolist(),
+            "self": weighed.own.tolist(),
+            "id": tree.identity.tolist(),
+            "trimmed": [0] * size,
+            "matched": [0] * size,
+        },
+        "ancestors": [],
+        "search": None,
+    }
+
+
+_TEXTS = {"name": "names", "binary": "binaries", "file": "files"}
+
+
+def _starts(weighed: WeighedTree) -> list[int]:
+    """Left edges: a parent's, plus the totals of the siblings before; self stands to the right of the children."""
+    parents, totals = weighed.tree.parent.tolist(), weighed.total.tolist()
+    starts, taken = [0] * len(parents), [0] * len(parents)
+    for node in range(1, len(parents)):
+        parent = parents[node]
+        starts[node] = starts[parent] + taken[parent]
+        taken[parent] += totals[node]
+    return starts
+
+
+def _nested(weighed: WeighedTree) -> Json:
+    names, totals = _names(weighed), weighed.total.tolist()
+    nodes: list[Json] = [{"name": name, "value": total, "children": []} for name, total in zip(names, totals, strict=True)]
+    for node, parent in enumerate(weighed.tree.parent.tolist()):
+        if node:
+            nodes[parent]["children"].append(nodes[node])
+    return nodes[0]
+
+
+def _sampled(weighed: WeighedTree) -> Json:
+    """See file-format-schema.json of speedscope: a sample for each stack, root first, in the order of the tree."""
+    parents, numbers = weighed.tree.parent.tolist(), weighed.tree.name.tolist()
+    stacks: list[list[int]] = [[] for _ in parents]
+    for node in range(1, len(parents)):
+        stacks[node] = [*stacks[parents[node]], numbers[node]]
+    at = np.flatnonzero(weighed.own)
+    weights = weighed.own[at].tolist()
+    profile = {"type": "sampled", "name": "cpu", "unit": "none", "startValue": 0, "endValue": weighed.sum}
+    return {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "shared": {"frames": [{"name": name} for name in weighed.tree.table.names]},
+        "profiles": [{**profile, "samples": [stacks[node] for node in at.tolist()], "weights": weights}],
+    }
+
+
+def _names(weighed: WeighedTree) -> list[str]:
+    table = weighed.tree.table.names
+    return [table[number] for number in weighed.tree.name.tolist()]

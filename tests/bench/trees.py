@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Large call trees for the benches, drawn from a seed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from server.profile.calltree import Indices
+from server.profile.names import CodeKind, FunctionTable
+from server.profile.nametable import NameTable
+from server.profile.nametree import NameTree, TreeBuilder
+
+NAMES, TAIL_FRAMES = 20_000, 8
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTree:
+    """A tree by name, and what was sampled of it: for each stack its node and its samples, a few stacks having most."""
+
+    tree: NameTree
+    nodes: Indices
+    weights: npt.NDArray[np.float64]
+
+
+def draw_tree(node_count: int) -> DrawnTree:
+    """A tree of about so many nodes.
+
+    Stacks grow in turn from nodes of earlier ones, by up to TAIL_FRAMES frames, as samples of a program share their callers.
+    """
+    random = np.random.default_rng(17)
+    tails = random.integers(1, TAIL_FRAMES, node_count // 2)
+    tails = tails[np.cumsum(tails) < node_count]
+    ends = np.cumsum(tails)
+    total = int(ends[-1]) + 1
+    parents = np.arange(total) - 1
+    parents[0] = 0
+    firsts = ends - tails + 1
+    # A stack leaves an earlier one anywhere; early ones, which lie near the root, more often.
+    parents[firsts] = (random.random(firsts.size) ** 1.4 * (firsts - 1)).astype(np.intp)
+    names = 1 + (random.random(total) ** 2 * (NAMES - 1)).astype(np.intp)
+    names[0] = 0
+    table = NameTable()
+    table.intern(_functions())
+    builder = TreeBuilder(table)
+    builder.extend(parents, names)
+    tree, nodes = builder.tree()
+    weights = random.zipf(2.0, ends.size).clip(max=50_000).astype(np.float64)
+    return DrawnTree(tree, nodes[ends], weights)
+
+
+def _functions() -> FunctionTable:
+    names = [f"package_{number % 97}::function_{number}" for number in range(NAMES)]
+    return FunctionTable(
+        names=names,
+        raw_names=names,
+        binaries=[f"library_{number % 23}.so" for number in range(NAMES)],
+        codes=np.full(NAMES, CodeKind.NATIVE, np.uint8),
+        is_named=np.ones(NAMES, np.bool_),
+        files=[""] * NAMES,
+        lines=np.zeros(NAMES, np.int32),
+    )
