@@ -56,7 +56,7 @@ class Appender:
         if unknown:
             return Appended(AppendStatus.UNKNOWN_KEYS, {}, unknown)
         agent_row_id = self._agents.see(unit, push)
-        binary_rows = [self._binaries.row_id(unit, binary) for binary in push.binaries[1:]]
+        binary_rows = self._binaries.row_ids(unit, push.binaries[1:])
         interned = self._intern(unit, push, np.array([0, *binary_rows], np.int64))
         _insert_push_key(unit.connection, push.envelope, agent_row_id)
         _insert_batch(unit.connection, push.envelope, agent_row_id, interned)
@@ -131,7 +131,7 @@ class Appender:
             kind = self._registry.kind_row(unit, account.kind, ())
             values = {"agent_row_id": agent_row_id, "kind_id": kind.row_id, "start_unix_ns": envelope.start_unix_ns}
             counts = {"expected": account.expected, "stored": account.stored, "idle": account.idle, "filtered": account.filtered}
-            unit.connection.execute(tables.accounts.insert().values(**values, **counts, end_unix_ns=envelope.end_unix_ns))
+            unit.connection.execute(tables.accounts.insert(), values | counts | {"end_unix_ns": envelope.end_unix_ns})
             losses = [values | {"reason": reason, "value": value} for reason, value in account.losses.items() if value]
             if losses:
                 unit.connection.execute(tables.losses.insert(), losses)
@@ -150,7 +150,7 @@ def _rows(one: PushSeries, series_id: int, new_keys: I64, kind: KindRow) -> Rows
 
 def _insert_push_key(connection: sa.Connection, envelope: PushEnvelope, agent_row_id: int) -> None:
     values = {"epoch_unix_ns": envelope.epoch_unix_ns, "sequence": envelope.sequence, "received_unix_ns": envelope.received_unix_ns}
-    connection.execute(tables.push_keys.insert().values(agent_row_id=agent_row_id, **values))
+    connection.execute(tables.push_keys.insert(), {"agent_row_id": agent_row_id, **values})
 
 
 def _insert_batch(connection: sa.Connection, envelope: PushEnvelope, agent_row_id: int, interned: Sequence[_Interned]) -> None:
@@ -168,4 +168,4 @@ def _insert_batch(connection: sa.Connection, envelope: PushEnvelope, agent_row_i
     index, blob = index_bytes(index_of(entries)), compress(b"".join(pieces), _LEVEL0_COMPRESSION)
     times = {"start_unix_ns": envelope.start_unix_ns, "end_unix_ns": envelope.end_unix_ns, "is_time_suspect": envelope.is_time_suspect}
     data: Mapping[str, object] = {"size_bytes": len(index) + len(blob), "series_index": index, "rows": blob}
-    connection.execute(tables.batches.insert().values(agent_row_id=agent_row_id, is_compacted=False, **times, **data))
+    connection.execute(tables.batches.insert(), {"agent_row_id": agent_row_id, "is_compacted": False, **times, **data})

@@ -69,7 +69,7 @@ class Dictionaries:
         if len(kept) < len(entry.chunks):
             unit.connection.execute(table.delete().where(table.c.service_id == service_id, table.c.position >= position))
         values = {"service_id": service_id, "position": position, "data": compress(entry.dictionary.chunk(since))}
-        unit.connection.execute(table.insert().values(**values))
+        unit.connection.execute(table.insert(), values)
         kept.append(_Chunk(position, since, sum(now) - sum(since)))
         unit.on_commit.append(lambda: _grown(entry, kept))
 

@@ -46,7 +46,7 @@ class Agents:
         new = _updated(old, push)
         values = {name: getattr(new, name) for name in AgentInfo.__dataclass_fields__} | {"flags": json.dumps(new.flags)}
         if old is None:
-            inserted = unit.connection.execute(tables.agents.insert().values(**values)).inserted_primary_key
+            inserted = unit.connection.execute(tables.agents.insert(), values).inserted_primary_key
             assert inserted is not None
             self.row_ids[key] = int(inserted[0])
             unit.on_rollback.append(partial(self.row_ids.__delitem__, key))
@@ -76,30 +76,34 @@ class Binaries:
         except KeyError as error:
             raise BadRequest(f"there is no binary {error}") from error
 
-    def row_id(self, unit: Unit, binary: PushBinary) -> int:
-        """Find or make the row of a binary. What was first said of its path and segments stays."""
-        identity = _identity_hash(binary)
-        found = self._row_ids.get(identity)
-        if found is not None:
-            return found
-        fields = {
-            "kind": binary.kind,
-            "build_id_kind": binary.build_id_kind,
-            "build_id": binary.build_id,
-            "content_hash": binary.content_hash,
-            "path": binary.path,
-            "size_bytes": binary.size_bytes,
-        }
-        statement = tables.binaries.insert().values(identity_hash=identity, segments=json.dumps(binary.segments), **fields)
-        inserted = unit.connection.execute(statement).inserted_primary_key
-        assert inserted is not None
-        row_id = self._row_ids[identity] = int(inserted[0])
-        self._infos[row_id] = BinaryInfo(row_id=row_id, segments=binary.segments, **fields)  # type: ignore[arg-type]
-        unit.on_rollback.append(lambda: self._forget(identity))
-        return row_id
+    def row_ids(self, unit: Unit, binaries: Sequence[PushBinary]) -> list[int]:
+        """Find or make the rows of binaries. What was first said of the path and segments of one stays."""
+        identities = [_identity_hash(binary) for binary in binaries]
+        new = {identity: binary for identity, binary in zip(identities, binaries, strict=True) if identity not in self._row_ids}
+        if new:
+            unit.on_rollback.append(partial(self._forget, list(new)))
+            # One writer gives the numbers: a statement for all of them, not one for each.
+            first = max(self._infos, default=0) + 1
+            infos = [_info(row_id, binary) for row_id, binary in enumerate(new.values(), first)]
+            self._row_ids.update(zip(new, (info.row_id for info in infos), strict=True))
+            self._infos.update((info.row_id, info) for info in infos)
+            unit.connection.execute(tables.binaries.insert(), [_binary_row(*one) for one in zip(new, infos, strict=True)])
+        return [self._row_ids[identity] for identity in identities]
 
-    def _forget(self, identity: bytes) -> None:
-        del self._infos[self._row_ids.pop(identity)]
+    def _forget(self, identities: Sequence[bytes]) -> None:
+        for identity in identities:
+            self._infos.pop(self._row_ids.pop(identity, 0), None)
+
+
+def _info(row_id: int, binary: PushBinary) -> BinaryInfo:
+    identity = (binary.kind, binary.build_id_kind, binary.build_id, binary.content_hash)
+    return BinaryInfo(row_id, *identity, binary.path, binary.segments, binary.size_bytes)
+
+
+def _binary_row(identity_hash: bytes, info: BinaryInfo) -> dict[str, object]:
+    fields = ("kind", "build_id_kind", "build_id", "content_hash", "path", "size_bytes")
+    values = {name: getattr(info, name) for name in fields}
+    return values | {"id": info.row_id, "identity_hash": identity_hash, "segments": json.dumps(info.segments)}
 
 
 def _updated(old: AgentInfo | None, push: DecodedPush) -> AgentInfo:

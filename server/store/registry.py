@@ -211,7 +211,7 @@ def _drop(names: dict[str, T], name: str) -> None:
 
 
 def _insert_row(unit: Unit, table: sa.Table, **values: object) -> int:
-    key = unit.connection.execute(table.insert().values(**values)).inserted_primary_key
+    key = unit.connection.execute(table.insert(), values).inserted_primary_key
     assert key is not None
     return int(key[0])
 

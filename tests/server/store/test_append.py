@@ -198,12 +198,12 @@ for sequence in range(1, 10_000):
 
 def test_killed_writer_loses_nothing_it_acknowledged_and_doubles_nothing(tmp_path: Path) -> None:
     new_store(tmp_path).close()
-    for kills in range(1, 4):
+    for kills in range(1, 3):
         command = [sys.executable, "-c", _WRITER, str(tmp_path)]
         writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
         assert writer.stdout is not None
         acknowledged = 0
-        while acknowledged < 23 * kills:
+        while acknowledged < 11 * kills:
             acknowledged = int(writer.stdout.readline())
         os.kill(writer.pid, signal.SIGKILL)
         acknowledged = max([acknowledged, *(int(line) for line in writer.stdout if line.endswith("\n"))])
