@@ -19,6 +19,8 @@ ROW_LIMIT = 1 << 20
 _ENVELOPE_BYTES = 1024
 """Room in a message for everything but the payload."""
 ZSTD_LEVEL = 3
+_FIRST_STORED_LOSS = 100
+"""Losses from here on are of samples that were stored; see marks.proto."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,11 @@ def parcels_from_batch(batch: pb.FoldedBatch, time: WindowTime, numbering: Numbe
 
 
 def samples_of_batch(batch: pb.FoldedBatch) -> int:
-    """Add up the first column of all series of kind cpu."""
+    """Add up what the server would not hear of without this batch: samples of kind cpu, stored or told as lost."""
     cpu = [series.columns[0].values for series in batch.series if series.kind == "cpu"]
-    return sum(int(columns.decode_column(column, 1 << 26).sum()) for column in cpu)
+    stored = sum(int(columns.decode_column(column, 1 << 26).sum()) for column in cpu)
+    accounts = [account for account in batch.accounts if account.kind == "cpu"]
+    return stored + sum(loss.value for account in accounts for loss in account.losses if loss.reason < _FIRST_STORED_LOSS)
 
 
 def _parts(batch: pb.FoldedBatch, limits: PartLimits) -> Iterator[_Part]:

@@ -58,4 +58,4 @@ class Parcel:
     raw_size_bytes: int
     raw_crc32: int
     samples: int = 0
-    """Sum of the first column over the rows of kind cpu in this part: what is lost when the parcel is."""
+    """What is lost when the parcel is: its samples of kind cpu, and the losses that its account tells of."""

@@ -9,6 +9,7 @@ import zstandard
 from agent.collect.encode import Numbering, PartLimits, parcels_from_batch
 from agent.records.window import Parcel, WindowTime
 from emberwatch.v1 import batch_pb2 as pb
+from emberwatch.v1 import marks_pb2 as marks
 from tests.support.batches import Row, batch_of
 from tests.support.drains import rows_of_batch
 
@@ -82,3 +83,9 @@ def test_empty_window_is_a_parcel_with_its_account() -> None:
     parcels = parcels_from_batch(batch, TIME, Numbering(1, 5), PartLimits(raw_bytes=10))
     assert len(parcels) == 1
     _check_parts(parcels, batch)
+
+
+def test_lost_parcel_counts_its_samples_and_the_losses_it_tells_of() -> None:
+    batch = batch_of(ROWS[:2], losses={marks.LOSS_REASON_TIMER_MISSED: 23, marks.LOSS_REASON_TRUNCATED: 7})
+    (parcel,) = parcels_from_batch(batch, TIME, Numbering(1, 5))
+    assert parcel.samples == 7 + 7 + 23
