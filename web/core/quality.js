@@ -16,7 +16,12 @@ import { formatCount, formatLoss, formatShare } from "./units.js";
  */
 
 /** Shares above which a number turns amber. */
-const LIMITS = Object.freeze({ lost: 0.001, stackLost: 0.005, truncated: 0.01, unnamed: 0.05, unknown: 0.02 });
+const LIMITS = Object.freeze({ lost: 0.005, stackLost: 0.005, truncated: 0.01, unnamed: 0.05, broken: 0.05 });
+
+/** A share of lost samples is worth a warning. @param {number} share */
+export function isLossGrave(share) {
+  return share > LIMITS.lost;
+}
 
 /** Words of the reasons in the proto's list, without their prefix. @type {Readonly<Record<string, string>>} */
 const REASON_WORDS = Object.freeze({
@@ -93,7 +98,7 @@ export function qualityItems(quality) {
  * @returns {QualityItem}
  */
 function lostItem({ lost, lost_share, expected }) {
-  const isFine = lost_share <= LIMITS.lost;
+  const isFine = !isLossGrave(lost_share);
   const count = Object.values(lost).reduce((sum, each) => sum + each, 0);
   const words = isFine
     ? `${formatCount(count)} of ${formatCount(expected)} expected samples were lost`
@@ -102,17 +107,21 @@ function lostItem({ lost, lost_share, expected }) {
 }
 
 /**
+ * Whole stacks. A stack is broken when it was lost, and when a frame in it lies in no known file: the usual sign of code built
+ * without frame pointers.
  * @param {Quality} quality
  * @returns {QualityItem}
  */
-function stacksItem({ stack_lost, stack_lost_share, whole_share }) {
-  const isFine = stack_lost_share <= LIMITS.stackLost;
-  const value = whole_share === null || whole_share === undefined ? formatLoss(stack_lost_share) : formatShare(whole_share);
-  const label = whole_share === null || whole_share === undefined ? "stacks lost" : "whole stacks";
-  const words = isFine
-    ? `${value} of the samples have their stack from leaf to root`
-    : `${formatLoss(stack_lost_share)} of the samples lost their stack: ${mainReason(stack_lost)}`;
-  return { key: "stacks", label, value, isFine, words };
+function stacksItem({ stack_lost, stack_lost_share, unknown_share, whole_share }) {
+  const broken = unknown_share ?? 0;
+  const isLost = stack_lost_share > LIMITS.stackLost;
+  const isBroken = broken > LIMITS.broken;
+  const whole = whole_share ?? 1 - stack_lost_share - broken;
+  const parts = [];
+  if (isLost) parts.push(`${formatLoss(stack_lost_share)} of the samples lost their stack: ${mainReason(stack_lost)}`);
+  if (isBroken) parts.push(`${formatShare(broken)} of the time has a frame of unknown place in its stack (often code without frame pointers)`);
+  const words = parts.length > 0 ? parts.join("; ") : `${formatShare(whole)} of the time has its stack from leaf to root`;
+  return { key: "stacks", label: "whole stacks", value: formatShare(whole), isFine: !isLost && !isBroken, words };
 }
 
 /**
@@ -131,14 +140,10 @@ function truncatedItem({ truncated_share }) {
  * @param {Quality} quality
  * @returns {QualityItem}
  */
-function unnamedItem({ unnamed_share, unknown_share }) {
+function unnamedItem({ unnamed_share }) {
   const unnamed = unnamed_share ?? 0;
-  const unknown = unknown_share ?? 0;
-  const isFine = unnamed <= LIMITS.unnamed && unknown <= LIMITS.unknown;
-  const value = formatLoss(unnamed + unknown);
-  const parts = [`${formatLoss(unnamed)} of the time is in functions without a name`];
-  if (unknown > 0) parts.push(`${formatLoss(unknown)} at addresses in no known file`);
-  return { key: "unnamed", label: "unnamed", value, isFine, words: parts.join("; ") };
+  const words = `${formatLoss(unnamed)} of the time is in functions without a name; the Symbols view says why`;
+  return { key: "unnamed", label: "unnamed", value: formatLoss(unnamed), isFine: unnamed <= LIMITS.unnamed, words };
 }
 
 /**

@@ -8,7 +8,7 @@
 import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, STEPS, colourIndex, KIND_UNKNOWN } from "../core/colour.js";
 import { GAPLESS_PX, ROW_PX, layoutRows, makeBoxes } from "../core/layout.js";
 import { cutName, visibleText } from "../core/text.js";
-import { nodeName } from "../core/tree.js";
+import { FUNCTION_TRIMMED, nodeName } from "../core/tree.js";
 import { STRENGTH_ABOVE, STRENGTH_DIMMED, STRENGTH_PLAIN } from "./flame-colours.js";
 import { fillLine, makeImageKeeper } from "./scanline.js";
 import { fitCanvas } from "./surface.js";
@@ -162,7 +162,9 @@ function writeNames(context, scene, boxes, bucketOf) {
   for (let box = 0; box < boxes.count; box += 1) {
     if (boxes.width_px[box] < NARROWEST_TEXT_PX) continue;
     const node = boxes.node[box];
-    const name = node === 0 && tree.ancestors.length === 0 ? scene.rootLabel : nodeName(tree, node);
+    const full = node === 0 && tree.ancestors.length === 0 ? scene.rootLabel : nodeName(tree, node);
+    const isShort = tree.functionOf[node] === FUNCTION_TRIMMED && full.length * character_px > boxes.width_px[box] - 2 * TEXT_PAD_PX;
+    const name = isShort ? "…" : full;
     const isOwnInk = tree.colour[node] === COLOUR_ROOT || tree.colour[node] === COLOUR_TRIMMED;
     const strength = Math.floor(bucketOf[box] / COLOUR_COUNT);
     const ink = colours.ink[isOwnInk && strength === STRENGTH_PLAIN ? STRENGTH_ABOVE : strength];

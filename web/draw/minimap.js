@@ -6,12 +6,30 @@ import { fillLine, makeImageKeeper } from "./scanline.js";
 import { fitCanvas } from "./surface.js";
 
 export const MINIMAP_PX = 36;
-const ROW_AT_MOST_PX = 4;
+const FEWEST_ROWS = 9;
+/** Rows that hold less than this share of the picture below them are left out: one deep recursion must not flatten the rest. */
+const BELOW_SHARE = 0.02;
 
 /**
  * @typedef {import("../core/tree.js").Tree} Tree
  * @typedef {{start: number, end: number, top: number, bottom: number}} Shown fractions of the whole, 0..1
  */
+
+/**
+ * Rows that the strip shows, from the root: as far down as the picture has weight.
+ * @param {Tree} tree
+ */
+export function mapRows(tree) {
+  const weight = new Float64Array(tree.depthCount);
+  for (let node = 0; node < tree.count; node += 1) weight[tree.depth[node]] += tree.total[node];
+  let below = weight.reduce((sum, each) => sum + each, 0) * BELOW_SHARE;
+  let rows = tree.depthCount;
+  while (rows > 1 && below >= weight[rows - 1]) {
+    below -= weight[rows - 1];
+    rows -= 1;
+  }
+  return Math.max(FEWEST_ROWS, rows);
+}
 
 /**
  * The strip as a picture, to be painted once per tree; the frame around the view is drawn over it each time.
@@ -25,7 +43,7 @@ export function paintMinimap(tree, { width_px, colours }) {
   const context = fitCanvas(picture, width_px, MINIMAP_PX);
   const { image, pixels, width, height } = makeImageKeeper()(context);
   const ratio = window.devicePixelRatio || 1;
-  const rowHeight_px = Math.min(ROW_AT_MOST_PX, MINIMAP_PX / tree.depthCount);
+  const rowHeight_px = MINIMAP_PX / mapRows(tree);
   const boxes = makeBoxes(tree.count);
   const packedOf = (/** @type {number} */ box) => colours.packed[tree.colour[boxes.node[box]]];
   const line = new Uint32Array(width);

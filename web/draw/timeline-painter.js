@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A timeline: cores over time as an area with axes, amber under slots that lost samples, hatched where there is no data. */
 
+import { isLossGrave } from "../core/quality.js";
 import { numberTicks, timeTicks } from "../core/scale.js";
 import { NS_PER_S, formatCoresBare } from "../core/units.js";
 import { cssColour } from "../core/colour.js";
@@ -16,7 +17,6 @@ export const PLOT_LEFT_PX = 44;
 const PLOT_RIGHT_PX = 12;
 const PLOT_TOP_PX = 10;
 const PLOT_BOTTOM_PX = 22;
-const LOSS_SHOWN = 0.001;
 const FONT = "11px system-ui, sans-serif";
 
 /**
@@ -190,7 +190,7 @@ function paintArea(context, timeline, plot, colours) {
 function paintLoss(context, timeline, plot, colours) {
   context.fillStyle = colours.amber;
   timeline.times_s.forEach((time_s, at) => {
-    if ((timeline.loss[at] ?? 0) <= LOSS_SHOWN) return;
+    if (!isLossGrave(timeline.loss[at] ?? 0)) return;
     const left = xOfTime(time_s, timeline, plot);
     const right = xOfTime(time_s + timeline.step_s, timeline, plot);
     context.fillRect(left, plot.top + plot.height - 3, Math.max(1, right - left), 3);

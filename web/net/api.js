@@ -15,7 +15,8 @@
  * @typedef {{host: string, agent_id: string, version: string, kernel: string, cpus: number, rate_hz: number, first_seen_s: number,
  *   last_seen_s: number, is_silent: boolean, lost: Record<string, number>, lost_share: number, cpu_share: number | null,
  *   bpf_share: number | null, rss_bytes: number | null, map_bytes: number | null, flags: string[]}} AgentRow
- * @typedef {{path: string, build_id: string, state: "named" | "wanted" | "none" | "failed", reason: string, cpu_ns?: number | null}} BinaryRow
+ * @typedef {{path: string, build_id: string, state: "named" | "wanted" | "pending" | "none" | "failed", reason: string, kind?: number,
+ *   cpu_ns?: number | null}} BinaryRow
  * @typedef {Record<string, string | number>} Parameters
  */
 

@@ -12,7 +12,7 @@ import { ROW_PX, nodeAt, windowBetween } from "../core/layout.js";
 import { FUNCTION_TRIMMED, nextMatch, nodeOfId } from "../core/tree.js";
 import { flameColours } from "../draw/flame-colours.js";
 import { makeFlamePainter } from "../draw/flame-painter.js";
-import { MINIMAP_PX, paintMinimap, paintMinimapView } from "../draw/minimap.js";
+import { MINIMAP_PX, mapRows, paintMinimap, paintMinimapView } from "../draw/minimap.js";
 import { isMotionReduced } from "../draw/surface.js";
 import { themeShown } from "../state/theme.js";
 import { element, fill } from "./dom.js";
@@ -51,7 +51,7 @@ export class FlameGraph {
     this.painter = makeFlamePainter();
     /** @type {import("../draw/flame-colours.js").FlameColours | null} */
     this.colours = null;
-    /** @type {{tree: Tree, picture: HTMLCanvasElement, width_px: number, colours: object} | null} */
+    /** @type {{tree: Tree, picture: HTMLCanvasElement, rows: number, width_px: number, colours: object} | null} */
     this.whole = null;
     this.frameAsked = 0;
     this.moving = 0;
@@ -291,18 +291,18 @@ export class FlameGraph {
     const width_px = scroller.clientWidth;
     if (!this.whole || this.whole.width_px !== width_px || this.whole.colours !== colours) {
       const whole = this.whole?.tree ?? tree;
-      this.whole = { tree: whole, picture: paintMinimap(whole, { width_px, colours }), width_px, colours };
+      this.whole = { tree: whole, picture: paintMinimap(whole, { width_px, colours }), rows: mapRows(whole), width_px, colours };
     }
     const whole = this.whole.tree;
     // The window is in units of the shown tree, whose root may be a frame of the whole one.
     const at = whole === tree ? 0 : nodeOfId(whole, tree.id[0]);
     const scale = at >= 0 ? whole.total[at] / Math.max(1, tree.total[0]) : 1;
     const offset = at >= 0 ? whole.start[at] : 0;
-    const rows = (whole.depthCount + whole.ancestors.length) * ROW_PX;
+    const rows = this.whole.rows * ROW_PX;
     const shown = {
       start: (offset + this.window.start * scale) / whole.total[0],
       end: (offset + this.window.end * scale) / whole.total[0],
-      top: Math.min(1, scroller.scrollTop / rows),
+      top: Math.min(0.9, scroller.scrollTop / rows),
       bottom: Math.min(1, (scroller.scrollTop + scroller.clientHeight) / rows),
     };
     paintMinimapView(map, this.whole.picture, shown, { width_px, colours });
@@ -312,7 +312,7 @@ export class FlameGraph {
   goToMap(x_px, y_px) {
     const { tree, whole } = this;
     if (!tree || !whole) return;
-    const row = Math.floor((y_px / MINIMAP_PX) * Math.max(whole.tree.depthCount, MINIMAP_PX / 4));
+    const row = Math.floor((y_px / MINIMAP_PX) * whole.rows);
     for (let depth = Math.min(row, whole.tree.depthCount - 1); depth >= 0; depth -= 1) {
       const node = nodeAt(whole.tree, depth, (x_px / whole.width_px) * whole.tree.total[0]);
       if (node < 0 || whole.tree.functionOf[node] === FUNCTION_TRIMMED) continue;

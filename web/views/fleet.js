@@ -2,6 +2,7 @@
 /** The fleet: its services by CPU, with what is known of each. Home of the page, and where the first data is waited for. */
 
 import { addressFromState, stateOfView } from "../core/route.js";
+import { isLossGrave } from "../core/quality.js";
 import { countOf, visibleText } from "../core/text.js";
 import { formatAge, formatCount, formatCores, formatCoresBare, formatDuration, formatLoss } from "../core/units.js";
 import { relativeLabel } from "../core/range.js";
@@ -20,7 +21,6 @@ import { badge, commandBox, shareBar, sparkLine, statTile } from "./parts.js";
  */
 
 const DEFAULT_SORT = "cpu";
-const LOST_FINE = 0.001;
 const UNNAMED_FINE = 0.05;
 const WATCH_MS = 2000;
 
@@ -145,11 +145,11 @@ function fleetColumns(store) {
     {
       key: "lost",
       label: "Lost",
-      title: "Samples that were due and are missing",
+      title: "Samples that were due on its hosts and are missing",
       value: (row) => row.lost_share,
       isDescending: true,
       isNumber: true,
-      cell: (row) => numberOrBadge(row.lost_share, LOST_FINE, "of this service's samples were lost"),
+      cell: (row) => numberOrBadge(row.lost_share, isLossGrave(row.lost_share), "of the samples of its hosts were lost"),
     },
     {
       key: "unnamed",
@@ -158,7 +158,7 @@ function fleetColumns(store) {
       value: (row) => row.unnamed_share,
       isDescending: true,
       isNumber: true,
-      cell: (row) => (row.unnamed_share === null ? "–" : numberOrBadge(row.unnamed_share, UNNAMED_FINE, "of its CPU is in functions without a name")),
+      cell: (row) => (row.unnamed_share === null ? "–" : numberOrBadge(row.unnamed_share, row.unnamed_share > UNNAMED_FINE, "of its CPU is in functions without a name")),
     },
   ];
 }
@@ -178,11 +178,11 @@ function versionCell({ version, version_since_s, versions }) {
 
 /**
  * @param {number} share
- * @param {number} fine
+ * @param {boolean} isGrave
  * @param {string} words
  */
-function numberOrBadge(share, fine, words) {
-  if (share > fine) return badge(formatLoss(share), "amber", `${formatLoss(share)} ${words}`);
+function numberOrBadge(share, isGrave, words) {
+  if (isGrave) return badge(formatLoss(share), "amber", `${formatLoss(share)} ${words}`);
   return element("span", { class: "is-quiet" }, formatLoss(share));
 }
 

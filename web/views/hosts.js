@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Agents: what each costs, what it lost, when it was last heard. Odd ones first. */
 
-import { lossesByReason, mainReason } from "../core/quality.js";
+import { isLossGrave, lossesByReason, mainReason } from "../core/quality.js";
 import { countOf, visibleText } from "../core/text.js";
 import { formatAge, formatBytes, formatCount, formatLoss } from "../core/units.js";
 import { getJson } from "../net/api.js";
@@ -16,14 +16,13 @@ import { badge, statTile } from "./parts.js";
  * @typedef {import("./fleet.js").View} View
  */
 
-const LOST_FINE = 0.001;
 
 /**
  * How odd an agent is: silent ones before losing ones before those that stepped down.
  * @param {AgentRow} row
  */
 function oddness({ is_silent, lost_share, flags }) {
-  return (is_silent ? 4 : 0) + (lost_share > LOST_FINE ? 2 : 0) + (flags.length > 0 ? 1 : 0);
+  return (is_silent ? 4 : 0) + (isLossGrave(lost_share) ? 2 : 0) + (flags.length > 0 ? 1 : 0);
 }
 
 /**
@@ -56,7 +55,7 @@ export function mountHosts(place, { store }) {
     const rows = agents.filter((row) => row.host.toLowerCase().includes(wanted));
     table.show(rows, state.sort || "state");
     const silent = agents.filter((row) => row.is_silent).length;
-    const losing = agents.filter((row) => row.lost_share > LOST_FINE).length;
+    const losing = agents.filter((row) => isLossGrave(row.lost_share)).length;
     fill(stats, statTile("Hosts", formatCount(agents.length)), statTile("Silent", silent > 0 ? badge(String(silent), "amber") : "0"), statTile("Losing samples", losing > 0 ? badge(String(losing), "amber") : "0"));
     list.hidden = agents.length === 0;
     if (agents.length === 0) loader.say(element("p", { class: "message-title" }, "No agent has reported yet."), element("p", {}, element("a", { class: "button", href: "/", "data-route": true }, "How to start one")));
@@ -108,7 +107,7 @@ function agentColumns(clock) {
 /** @param {AgentRow} row @param {{now_s: number}} clock */
 function stateCell(row, clock) {
   if (row.is_silent) return badge("silent", "amber", `Nothing was heard from it for ${ageOf(row, clock)}`);
-  if (row.lost_share > LOST_FINE) return badge("losing samples", "amber", mainReason(row.lost));
+  if (isLossGrave(row.lost_share)) return badge("losing samples", "amber", mainReason(row.lost));
   if (row.flags.length > 0) return badge(visibleText(row.flags[0]), "grey", visibleText(row.flags.join("; ")));
   return element("span", { class: "is-quiet" }, "fine");
 }
@@ -128,6 +127,6 @@ function seenCell(row, clock) {
 function lostCell({ lost, lost_share }) {
   const reasons = lossesByReason(lost);
   const words = reasons.map(({ words: cause, count }) => `${countOf(count, "sample")}: ${cause}`).join("; ");
-  if (lost_share > LOST_FINE) return badge(formatLoss(lost_share), "amber", words);
+  if (isLossGrave(lost_share)) return badge(formatLoss(lost_share), "amber", words);
   return element("span", { class: "is-quiet", title: words }, formatLoss(lost_share));
 }

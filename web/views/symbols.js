@@ -20,9 +20,11 @@ const STATES = Object.freeze({
   failed: { rank: 3, words: "failed", tone: "red" },
   none: { rank: 2, words: "no names", tone: "amber" },
   wanted: { rank: 1, words: "asked for", tone: "grey" },
+  pending: { rank: 1, words: "being read", tone: "grey" },
   named: { rank: 0, words: "named", tone: "green" },
 });
-const UNKNOWN_STATE = Object.freeze({ rank: 0, words: "unknown", tone: /** @type {const} */ ("grey") });
+/** What binaries without a path are, by the proto's BinaryKind. @type {Readonly<Record<number, string>>} */
+const KIND_WORDS = Object.freeze({ 2: "[kernel]", 3: "[kernel module]", 4: "[vdso]" });
 
 /**
  * @param {HTMLElement} place
@@ -76,11 +78,11 @@ export function mountSymbols(place, { store }) {
 
 /** @returns {import("./data-table.js").Column<BinaryRow>[]} */
 function binaryColumns() {
-  const stateOf = (/** @type {BinaryRow} */ row) => STATES[row.state] ?? UNKNOWN_STATE;
+  const stateOf = (/** @type {BinaryRow} */ row) => STATES[row.state] ?? { rank: 1, words: row.state, tone: /** @type {const} */ ("grey") };
   // Within a state the most CPU first: below the rank, and never reaching the next.
   const order = (/** @type {BinaryRow} */ row) => stateOf(row).rank + Math.min(0.999, Math.log10(1 + (row.cpu_ns ?? 0)) / 30);
   return [
-    { key: "path", label: "Binary", value: (row) => row.path, cell: (row) => element("span", { class: "name path" }, visibleText(row.path) || "(no path)") },
+    { key: "path", label: "Binary", value: (row) => row.path, cell: (row) => element("span", { class: "name path" }, visibleText(row.path) || KIND_WORDS[row.kind ?? 0] || "(no path)") },
     { key: "state", label: "State", value: order, isDescending: true, cell: (row) => badge(stateOf(row).words, stateOf(row).tone) },
     { key: "reason", label: "Why", value: (row) => row.reason, cell: (row) => visibleText(row.reason) || element("span", { class: "is-quiet" }, "–") },
     {

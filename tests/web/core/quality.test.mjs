@@ -42,10 +42,21 @@ test("silent hosts are named", () => {
   assert.equal(quality.listOf(["a", "b", "c", "d", "e"], 3), "a, b, c and 2 more");
 });
 
-test("cut stacks and functions without names are told apart", () => {
+test("cut stacks, broken stacks and functions without names are told apart", () => {
   assert.match(itemOf({ truncated_share: 0.02 }, "truncated").words, /deeper than 127 frames/);
-  assert.equal(itemOf({ unnamed_share: 0.1, unknown_share: 0.03 }, "unnamed").value, "13.0 %");
-  assert.equal(itemOf({ unnamed_share: null, unknown_share: null }, "unnamed").isFine, true);
+  assert.match(itemOf({ unnamed_share: 0.1 }, "unnamed").words, /^10.0 % of the time is in functions without a name/);
+  assert.equal(itemOf({ unnamed_share: null }, "unnamed").isFine, true);
+  const broken = itemOf({ unknown_share: 0.69, whole_share: 0.31 }, "stacks");
+  assert.equal(broken.value, "31.0 %");
+  assert.match(broken.words, /^69.0 % of the time has a frame of unknown place/);
+  const lost = itemOf({ stack_lost: { STACK_MAP_FULL: 7 }, stack_lost_share: 0.02, whole_share: 0.98 }, "stacks");
+  assert.equal(lost.words, "2.0 % of the samples lost their stack: the map of stacks was full");
+});
+
+test("a loss of a few samples in a thousand is told, but not in amber", () => {
+  assert.equal(itemOf({ lost: { TIMER_MISSED: 2 }, lost_share: 0.002 }, "lost").value, "0.20 %");
+  assert.equal(itemOf({ lost: { TIMER_MISSED: 2 }, lost_share: 0.002 }, "lost").isFine, true);
+  assert.equal(quality.isLossGrave(0.006), true);
 });
 
 test("reasons are in the proto's words, new ones are shown as they are named", () => {
