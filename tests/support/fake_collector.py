@@ -25,6 +25,7 @@ class FakeCollector:
     rows: Counter[tuple[bytes, bytes, tuple[str, ...]]] = field(default_factory=Counter)
     stored: dict[tuple[int, int], pb.FoldedBatch] = field(default_factory=dict)
     sequences: list[int] = field(default_factory=list)
+    layouts: list[int] = field(default_factory=list)
     payload_bytes: list[int] = field(default_factory=list)
     answers: list["collector_pb2.PushStatus"] = field(default_factory=list)
     failures: list[PushDelayed | PushRejected] = field(default_factory=list)
@@ -53,6 +54,7 @@ class FakeCollector:
         raw = zstandard.ZstdDecompressor().decompress(request.payload)
         assert (len(raw), zlib.crc32(raw)) == (request.raw_size_bytes, request.raw_crc32)
         batch = pb.FoldedBatch.FromString(raw)
+        self.layouts.append(batch.version)
         packing.unpack(batch, 1 << 22)
         if (request.epoch_unix_ns, request.sequence) in self.stored:
             response.status = collector_pb2.PUSH_STATUS_DUPLICATE

@@ -137,3 +137,21 @@ def test_thread_sends_and_flush_waits_for_it(ship: Ship) -> None:
     assert ship.sender.flush(timeout_s=10)
     ship.sender.close(timeout_s=10)
     assert ship.server.rows == ship.expected
+
+
+def test_many_new_stacks_go_packed_and_arrive_the_same(ship: Ship) -> None:
+    rows: list[Row] = [("web", "main", [f"app+{leaf:#x}", f"app+{leaf % 7:#x}", "app+0x1"], 1 + leaf % 5) for leaf in range(16, 2200)]
+    ship.put(sorted(rows, key=lambda row: row[2][::-1]))
+    assert ship.drain() == [Step.SENT]
+    assert ship.server.rows == ship.expected
+    assert ship.server.layouts == [2]
+
+
+def test_fault_of_ours_with_one_window_does_not_hold_up_the_others(ship: Ship, monkeypatch: pytest.MonkeyPatch) -> None:
+    ship.put(ROWS)
+    with monkeypatch.context() as broken:
+        broken.setattr(ship.server, "rows", None)
+        assert ship.sender.step() is Step.REJECTED
+    assert ship.spool.take_losses() == {marks.LOSS_REASON_REJECTED_MALFORMED: 49}
+    ship.put(ROWS[:1])
+    assert ship.drain() == [Step.SENT]
