@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("agent", "server")
 
 # What a package may import of its own side; a name stands for the package and all below it.
-_AGENT_LOW = {"agent.records", "agent.errors"}
+_AGENT_LOW = {"agent.records", "agent.errors", "agent.jail"}
 AGENT_LAYERS = {
     "agent.records": {"agent.records"},
     "agent.kernel": {"agent.kernel", *_AGENT_LOW},
@@ -28,6 +28,7 @@ AGENT_LAYERS = {
     "agent.collect": {"agent.collect", *_AGENT_LOW},
     "agent.ship": {"agent.ship", *_AGENT_LOW},
     "agent.errors": set(),
+    "agent.jail": set(),
     "agent.clock": {"agent.errors"},
     "agent.config": {"agent.errors"},
     "agent.health": {"agent.config", "agent.__version__", *_AGENT_LOW},
