@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unwind tables as bytes: what the decoding child answers, the disk cache holds and the fleet shares. All three are read as hostile.
 
-    header, 48 bytes LE    magic "EWUT", version u16, miss u16 (TableMiss, 0 = there is a table), rows u32, rules u32, body size u32,
-                           zero u32, digest of the binary's identity (16 bytes), the first 8 bytes of a BLAKE2b over all else
-    body, zstd             first address u64; rules u32[rules]; for each row but the first its distance from the row before, for each row
-                           the index of its rule: u32 and u16, as byte planes (all lowest bytes first)
+header, 48 bytes LE    magic "EWUT", version u16, miss u16 (TableMiss, 0 = there is a table), rows u32, rules u32, body size u32,
+                       zero u32, digest of the binary's identity (16 bytes), the first 8 bytes of a BLAKE2b over all else
+body, zstd             first address u64; rules u32[rules]; for each row but the first its distance from the row before, for each row
+                       the index of its rule: u32 and u16, as byte planes (all lowest bytes first)
 """
 
 import hashlib

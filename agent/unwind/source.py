@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where unwind tables come from: the disk, the fleet, or a decoding child; in a thread of its own, never in the sampling loop.
+
+get() -> held in memory? -> answer
+      -> else PENDING, and the worker asks: cache.py -> FleetTables.fetch -> decoder.py -> FleetTables.offer
+"""
+
+import logging
+import os
+import queue
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from agent.records.binary import BinaryId
+from agent.records.unwind import TableMiss, UnwindTable
+from agent.unwind.cache import TableCache
+from agent.unwind.decode_child import MAX_FILES
+from agent.unwind.decoder import DecodeJob, decode_files
+from agent.unwind.table_file import TableError, identity_digest, unpack_table
+
+log = logging.getLogger(__name__)
+
+Found = UnwindTable | TableMiss
+
+
+class FleetTables(Protocol):
+    """Tables that other agents made. Both are called in the worker's thread, may block for seconds, and do not raise."""
+
+    def fetch(self, binary_id: BinaryId) -> bytes | None:
+        """A packed table; None when there is none, or nobody to ask."""
+        ...
+
+    def offer(self, binary_id: BinaryId, packed: bytes) -> None:
+        """Give a table that was made here to the fleet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """Bounds."""
+
+    directory: Path
+    disk_bytes: int = 128 << 20
+    held_bytes: int = 64 << 20
+    """Of tables in memory; what was asked for longest ago leaves first and comes back from the disk."""
+    waiting: int = 128
+    """Binaries that wait for the worker, each with an open descriptor; more are asked for again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCounts:
+    """What became of the binaries asked for, since the start."""
+
+    from_disk: int = 0
+    from_fleet: int = 0
+    decoded: int = 0
+    rejected_from_fleet: int = 0
+    """Tables of the fleet that did not pass the checks; the binary was decoded here."""
+    put_off: int = 0
+    """Answers PENDING because too many were waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    binary_id: BinaryId
+    digest: bytes
+    source: int | None
+    """A descriptor that the worker closes; None when the file is gone."""
+
+
+class TableSource:
+    """`get` and `take_ready` may be called from any thread."""
+
+    def __init__(
+        self,
+        settings: SourceSettings,
+        fleet: FleetTables | None = None,
+        decode: Callable[[Sequence[DecodeJob]], list[bytes]] = decode_files,
+    ) -> None:
+        self._settings = settings
+        self._fleet = fleet
+        self._decode = decode
+        self._lock = threading.Lock()
+        self._held: OrderedDict[BinaryId, Found] = OrderedDict()
+        self._held_bytes = 0
+        self._pending: set[BinaryId] = set()
+        self._ready: list[BinaryId] = []
+        self._counts = SourceCounts()
+        self._misses: Counter[TableMiss] = Counter()
+        self._orders: queue.Queue[_Order | None] = queue.Queue()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="unwind-tables", daemon=True)
+        self._thread.start()
+
+    def get(self, binary_id: BinaryId, source: int | None) -> Found:
+        """The table of a binary or why there is none; never waits. `source` is a descriptor of its file, which stays the caller's.
+
+        After PENDING the binary appears in `take_ready` once there is an answer. Without a descriptor only disk and fleet are asked.
+        """
+        with self._lock:
+            found = self._held.get(binary_id)
+            if found is not None:
+                self._held.move_to_end(binary_id)
+                return found
+            if binary_id in self._pending or self._closing.is_set():
+                return TableMiss.PENDING
+            if len(self._pending) >= self._settings.waiting:
+                self._counts = replace(self._counts, put_off=self._counts.put_off + 1)
+                return TableMiss.PENDING
+            try:
+                own = None if source is None else os.dup(source)
+            except OSError:
+                return TableMiss.UNREADABLE
+            self._pending.add(binary_id)
+            self._orders.put(_Order(binary_id, identity_digest(binary_id), own))
+        return TableMiss.PENDING
+
+    def take_ready(self) -> list[BinaryId]:
+        """Binaries that got an answer since the last call."""
+        with self._lock:
+            ready, self._ready = self._ready, []
+            return ready
+
+    def counts(self) -> SourceCounts:
+        """Counters."""
+        with self._lock:
+            return self._counts
+
+    def misses(self) -> dict[TableMiss, int]:
+        """Binaries without a table, by reason."""
+        with self._lock:
+            return dict(self._misses)
+
+    def close(self, timeout_s: float = 1.0) -> None:
+        """End the worker; what waits is dropped. A child that is decoding is not waited for."""
+        self._closing.set()
+        self._orders.put(None)
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        cache = TableCache(self._settings.directory, self._settings.disk_bytes)
+        while not self._closing.is_set():
+            orders = self._next_orders()
+            try:
+                self._serve(cache, orders)
+            finally:
+                for order in orders:
+                    if order.source is not None:
+                        os.close(order.source)
+
+    def _next_orders(self) -> list[_Order]:
+        """At least one, and all that wait, up to what one child takes; none when closing."""
+        found: list[_Order] = []
+        order = self._orders.get()
+        while order is not None:
+            found.append(order)
+            if len(found) == MAX_FILES:
+                break
+            try:
+                order = self._orders.get_nowait()
+            except queue.Empty:
+                break
+        return found
+
+    def _serve(self, cache: TableCache, orders: Sequence[_Order]) -> None:
+        unknown = []
+        for order in orders:
+            known = cache.get(order.digest)
+            if known is not None:
+                self._answer(order, known, "from_disk")
+            elif not self._ask_fleet(cache, order):
+                unknown.append(order)
+        jobs = [DecodeJob(order.source, order.digest) for order in unknown if order.source is not None]
+        packed = iter(self._decode(jobs) if jobs else [])
+        for order in unknown:
+            if order.source is None:
+                self._answer(order, TableMiss.UNREADABLE, None)
+            else:
+                self._take_decoded(cache, order, next(packed))
+
+    def _ask_fleet(self, cache: TableCache, order: _Order) -> bool:
+        packed = self._fleet.fetch(order.binary_id) if self._fleet is not None else None
+        if packed is None:
+            return False
+        try:
+            found = unpack_table(packed, order.digest)
+        except TableError as error:
+            log.warning("unwind table of the fleet refused build_id=%s reason=%s", order.binary_id.build_id.hex(), error)
+            self._count("rejected_from_fleet")
+            return False
+        cache.put(order.digest, packed, found)
+        self._answer(order, found, "from_fleet")
+        return True
+
+    def _take_decoded(self, cache: TableCache, order: _Order, packed: bytes) -> None:
+        try:
+            found = unpack_table(packed, order.digest)
+        except TableError:
+            found = TableMiss.MALFORMED  # The file made the child write nonsense.
+        else:
+            cache.put(order.digest, packed, found)
+        self._answer(order, found, "decoded")
+        if self._fleet is not None and isinstance(found, UnwindTable):
+            self._fleet.offer(order.binary_id, packed)
+
+    def _answer(self, order: _Order, found: Found, counter: str | None) -> None:
+        if counter is not None:
+            self._count(counter)
+        with self._lock:
+            self._held[order.binary_id] = found
+            self._held_bytes += _bytes_of(found)
+            while self._held_bytes > self._settings.held_bytes and len(self._held) > 1:
+                self._held_bytes -= _bytes_of(self._held.popitem(last=False)[1])
+            if isinstance(found, TableMiss):
+                self._misses[found] += 1
+            self._pending.discard(order.binary_id)
+            self._ready.append(order.binary_id)
+
+    def _count(self, counter: str) -> None:
+        with self._lock:
+            self._counts = replace(self._counts, **{counter: getattr(self._counts, counter) + 1})
+
+
+def _bytes_of(found: Found) -> int:
+    """In memory; a reason is charged with its entry."""
+    return found.addresses.nbytes + found.rules.nbytes if isinstance(found, UnwindTable) else 256
