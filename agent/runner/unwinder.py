@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Has user stacks walked by unwind tables: tells the kernel what each process maps, and keeps that up to date.
+
+    ProcessTable (mappings) -> Unwinder -> ResidentTables (tables by binary) -> UnwindMaps (kernel)
+
+A process is known to the kernel from its first sight to its death, by its identity: after a fork or an exec it is another one,
+walked by frame pointers until it has been met.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from agent.kernel.unwind_maps import UNWIND_MAPPING, TablePlace, UnwindMaps, WalkKind
+from agent.process.vdso import read_image
+from agent.records.binary import Binary, BinaryId
+from agent.records.process import Fate, MappedBinary, MappingKind, Process, ProcessKey
+from agent.records.unwind import TableMiss
+from agent.runner.unwind_tables import Placed, ResidentTables, TableCounts, TableSource
+from emberwatch.v1 import batch_pb2 as pb
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_EXECUTABLE = 1
+_USER_END = 1 << 47
+_MOST_KNOWN = 16_000
+"""UNWIND_PROCESSES in bpf/shared/unwind.h, and a little less."""
+
+
+@dataclass(slots=True)
+class _Known:
+    generation: int
+    binaries: frozenset[BinaryId]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the unwinder learns of processes and binaries."""
+
+    find: Callable[[ProcessKey], Process]
+    open_binary: Callable[[BinaryId], int | None]
+    tables: TableSource
+
+
+class Unwinder:
+    """For one thread."""
+
+    def __init__(self, maps: UnwindMaps, sources: Sources) -> None:
+        self._maps = maps
+        self._find = sources.find
+        self._open = sources.open_binary
+        self._tables = ResidentTables(maps, sources.tables, self._open_binary)
+        self._known: dict[ProcessKey, _Known] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether tables are on their way, so that catch_up() should be called soon."""
+        return self._tables.is_waiting
+
+    def meet(self, keys: Iterable[ProcessKey]) -> None:
+        """Have processes unwound that were seen for the first time."""
+        for key in keys:
+            self._refresh(key)
+
+    def catch_up(self) -> None:
+        """Tables that have come, and processes that map something else than when they were told of."""
+        changed = self._tables.arrived()
+        changed |= {key for key, known in self._known.items() if self._find(key).generation != known.generation}
+        for key in changed:
+            self._publish(key)
+
+    def end_window(self, samples: Mapping[ProcessKey, int]) -> None:
+        """After a drain, and after the processes with samples in it were brought up to date."""
+        self.meet(samples)
+        for key in self._tables.end_window(samples):
+            self._publish(key)
+
+    def forget(self, keys: Iterable[ProcessKey]) -> None:
+        """Processes that are gone."""
+        for key in keys:
+            known = self._known.pop(key, None)
+            if known is not None:
+                self._maps.remove_process(key)
+                self._tables.leave(key, known.binaries)
+
+    def forget_dead(self) -> None:
+        """After the process table has dropped its dead."""
+        self.forget([key for key in self._known if self._find(key).fate is not Fate.ALIVE])
+
+    def counts(self) -> TableCounts:
+        return self._tables.counts()
+
+    def _refresh(self, key: ProcessKey) -> None:
+        known = self._known.get(key)
+        if known is None or self._find(key).generation != known.generation:
+            self._publish(key)
+
+    def _publish(self, key: ProcessKey) -> None:
+        process = self._find(key)
+        if process.fate is not Fate.ALIVE or len(self._known) >= _MOST_KNOWN:
+            self.forget((key,))
+            return
+        rows = [row for row in (self._row(key, mapped) for mapped in process.mappings) if row is not None]
+        binaries = frozenset(m.binary.id for m in process.mappings if m.binary is not None)
+        before = self._known.get(key)
+        self._maps.set_process(key, np.array(rows, UNWIND_MAPPING))
+        self._known[key] = _Known(process.generation, binaries)
+        if before is not None:
+            self._tables.leave(key, before.binaries - binaries)
+
+    def _row(self, key: ProcessKey, mapped: MappedBinary) -> tuple[int, ...] | None:
+        mapping = mapped.mapping
+        if mapping.end > _USER_END:
+            return None  # [vsyscall]: three instructions.
+        if mapped.kind in (MappingKind.ANONYMOUS, MappingKind.JIT):
+            return mapping.start, mapping.end, 0, 0, 0, 0, WalkKind.JIT
+        bias = _bias(mapped)
+        if mapped.binary is None or bias is None:
+            return mapping.start, mapping.end, 0, 0, 0, 0, WalkKind.NO_TABLE
+        return mapping.start, mapping.end, *_how(self._tables.use(key, mapped.binary), bias)
+
+    def _open_binary(self, binary: Binary) -> int | None:
+        if binary.kind != pb.BINARY_KIND_VDSO:
+            return self._open(binary.id)
+        fd = os.memfd_create("vdso")
+        os.write(fd, read_image())
+        return fd
+
+
+def _how(placed: Placed, bias: int) -> tuple[int, int, int, int, int]:
+    if isinstance(placed, TablePlace):
+        return bias, placed.first_page, placed.low_page, placed.page_count, WalkKind.TABLE
+    return 0, 0, 0, 0, WalkKind.FRAME_POINTERS if placed is TableMiss.NO_RULES else WalkKind.NO_TABLE
+
+
+def _bias(mapped: MappedBinary) -> int | None:
+    """Address in the process - address in the file, modulo 2^64; None when no executable segment lies behind the mapping."""
+    mapping, binary = mapped.mapping, mapped.binary
+    for segment in binary.segments if binary is not None else ():
+        first = segment.offset // _PAGE_BYTES * _PAGE_BYTES
+        if segment.flags & _EXECUTABLE and first <= mapping.file_offset < segment.offset + segment.file_size_bytes:
+            return (mapping.start - mapping.file_offset + segment.offset - segment.vaddr) % (1 << 64)
+    return None
