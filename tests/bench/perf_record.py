@@ -5,6 +5,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -23,7 +24,11 @@ class PerfRecord:
         self._answers, answering = os.pipe()
         command = ["perf", "record", "-F", str(rate_hz), "-a", "-g", "-D", "-1", "--control", f"fd:{theirs},{answering}"]
         self._process = subprocess.Popen(
-            [*command, "-o", folder / "perf.data", "--", "sleep", str(most_s)], pass_fds=[theirs, answering], stderr=subprocess.PIPE
+            [*command, "-o", folder / "perf.data", "--", "sleep", str(most_s)],
+            pass_fds=[theirs, answering],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
         os.close(theirs)
         os.close(answering)
@@ -53,7 +58,7 @@ class PerfRecord:
     def close(self) -> None:
         """Leave nothing behind, whatever happened."""
         if self._process.poll() is None:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         for descriptor in (self._commands, self._answers):
             if descriptor >= 0:
