@@ -16,6 +16,7 @@ import waitress
 from server.config import Settings
 from server.errors import Overloaded, ServerError
 from server.http.app import create_app
+from server.http.listening import bound_sockets, refusal_to_listen
 from server.http.services import AppServices
 from server.ingest.push import Ingest
 from server.ingest.service import add_services
@@ -97,7 +98,8 @@ class Server:
         try:
             port = server.add_insecure_port(self._settings.grpc)
         except RuntimeError as error:
-            raise ServerError(f"cannot listen for agents on {self._settings.grpc}: is it taken? Choose another with --grpc") from error
+            reason = refusal_to_listen(self._settings.grpc) or str(error)
+            raise ServerError(f"cannot listen for agents on {self._settings.grpc}: {reason}; choose another address with --grpc") from error
         server.start()
         self._closing.callback(lambda: server.stop(_GRACE_S).wait())
         return f"{host}:{port}"
@@ -107,15 +109,17 @@ class Server:
         app = create_app(
             AppServices(query, name_state=self._name_state, names_pending=self._namer.pending, health=self._health, counters=self._counters)
         )
-        host, _, port = self._settings.http.rpartition(":")
+        host = self._settings.http.rpartition(":")[0]
         try:
-            server = waitress.create_server(app, host=host.strip("[]"), port=int(port), threads=HTTP_THREADS, ident=None)
+            sockets = bound_sockets(self._settings.http)
         except OSError as error:
             raise ServerError(f"cannot listen on {self._settings.http}: {error.strerror}; choose another address with --http") from error
+        port = sockets[0].getsockname()[1]
+        server = waitress.create_server(app, sockets=sockets, threads=HTTP_THREADS, ident=None)
         thread = threading.Thread(target=server.run, name="http", daemon=True)
         thread.start()
         self._closing.callback(server.close)
-        return f"{host}:{server.effective_port}"
+        return f"{host}:{port}"
 
     def _name_state(self, binary: BinaryInfo) -> NameState:
         state = self._namer.state(binary)

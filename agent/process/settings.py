@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class ProcessSettings:
     """The defaults hold the agent inside its budget on a host of some hundred processes; a flood is counted, not followed."""
 
-    new_per_s: int = 100
+    new_per_s: int = 25
     """First sights a second in the long run; a first sight costs 0.2 to 1 ms."""
     new_burst: int = 1000
     """First sights at once, as at the start of the agent."""

@@ -17,7 +17,8 @@ from agent.clock import Clock, next_boundary_ns
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
 from agent.config import Settings
-from agent.kernel.layout import LayoutKeeper, kallsyms_upload
+from agent.kernel.kallsyms_child import write_kallsyms
+from agent.kernel.layout import LayoutKeeper
 from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
 from agent.profilers.cpu import CpuProfiler, CpuSettings
@@ -28,7 +29,7 @@ from agent.records.process import Process, ProcessKey
 from agent.records.window import WindowFacts, WindowTime
 from agent.runner.identity import agent_id, read_machine_id
 from agent.runner.lifeline import Lifeline
-from agent.runner.own_cost import OwnCost
+from agent.runner.own_cost import OwnCost, give_back_memory
 from agent.runner.uploader import Sources, Uploader
 from agent.ship.client import Client
 from agent.ship.sender import Sender
@@ -93,7 +94,7 @@ class Collector:
         self._builder = WindowBuilder()
         limits = SpoolLimits(disk_bytes=settings.spool_bytes, age_s=settings.spool_h * 3600)
         self._spool = Spool(data / "spool", lambda: self._clock.unix_ns() / 1e9, limits)
-        self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, kallsyms_upload, data))
+        self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, write_kallsyms, data))
         self._sender = Sender(self._spool, client.push, identity, self._on_answer)
         self._own_cost = OwnCost(self._profiler.bpf_run_time_ns, self._profiler.map_bytes)
         self._uploader.start()
@@ -132,6 +133,7 @@ class Collector:
         self._sender.wake()
         self._layouts.miss(_kernel_misses(drain, layout))
         self._processes.forget_dead()
+        give_back_memory()
         ticks = drain.ticks
         log.info(
             "window kept samples=%d expected=%d lost=%d rows=%d",
@@ -174,7 +176,7 @@ class Collector:
 
 def _kernel_misses(drain: CpuDrain, layout: KernelLayout) -> list[int]:
     """Kernel addresses that lie in no range of the layout."""
-    addresses = np.unique(drain.stacks.addresses[drain.stacks.addresses >= _KERNEL_HALF])
+    addresses = np.sort(drain.stacks.addresses[drain.stacks.addresses >= _KERNEL_HALF])
     if not addresses.size or layout.is_hidden or not layout.ranges:
         return []
     starts = np.array([found.start for found in layout.ranges], np.uint64)

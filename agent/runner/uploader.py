@@ -4,11 +4,12 @@
 import logging
 import os
 import queue
+import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from agent.errors import PushDelayed, PushRejected
 from agent.process.cutter import cut_for_upload
@@ -38,11 +39,11 @@ class OpenBinaries(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What the uploader reads from. `layout` answers the newest layout; `kallsyms` its symbols as an upload."""
+    """What the uploader reads from. `layout` answers the newest layout; `kallsyms` writes symbols as an upload."""
 
     binaries: OpenBinaries
     layout: Callable[[], KernelLayout]
-    kallsyms: Callable[[Binary], bytes | None]
+    kallsyms: Callable[[Binary, BinaryIO], bool]
     directory: Path
     """Where cut files lie, without a name, while they are sent."""
 
@@ -116,9 +117,9 @@ class Uploader:
         wanted = _binary_id(request)
         for found in self._sources.layout().ranges:
             if found.binary is not None and (found.binary.kind, found.binary.id) == (request.kind, wanted):
-                symbols = self._sources.kallsyms(found.binary) or b""
-                if symbols:
-                    self._send(request, symbols_pb2.UPLOAD_FORMAT_KALLSYMS, len(symbols), _reader_of(symbols))
+                with tempfile.TemporaryFile(dir=self._sources.directory) as file:
+                    if self._sources.kallsyms(found.binary, file):
+                        self._send(request, symbols_pb2.UPLOAD_FORMAT_KALLSYMS, file.fileno())
                 return
 
     def _send_binary(self, request: symbols_pb2.SymbolRequest) -> None:
@@ -134,25 +135,19 @@ class Uploader:
             log.info("upload impossible build_id=%s reason=%s", request.id.build_id.hex(), cut.reason)
             return
         try:
-            file = cut.fd
-            self._send(request, symbols_pb2.UPLOAD_FORMAT_ELF, cut.size_bytes, lambda at, size: os.pread(file, size, at))
+            self._send(request, symbols_pb2.UPLOAD_FORMAT_ELF, cut.fd)
         finally:
             os.close(cut.fd)
         self._sources.binaries.release_binary(wanted)
 
-    def _send(
-        self,
-        request: symbols_pb2.SymbolRequest,
-        upload_format: symbols_pb2.UploadFormat,
-        size_bytes: int,
-        read: Callable[[int, int], bytes],
-    ) -> None:
+    def _send(self, request: symbols_pb2.SymbolRequest, upload_format: symbols_pb2.UploadFormat, file: int) -> None:
+        size_bytes = os.fstat(file).st_size
+
+        def read(at: int, size: int) -> bytes:
+            return os.pread(file, size, at)
+
         response = self._upload(Upload(request.kind, request.id, upload_format, size_bytes, read))
         log.info("upload done build_id=%s bytes=%d status=%d", request.id.build_id.hex(), size_bytes, response.status)
-
-
-def _reader_of(content: bytes) -> Callable[[int, int], bytes]:
-    return lambda at, size: content[at : at + size]
 
 
 def _binary_id(request: symbols_pb2.SymbolRequest) -> BinaryId:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions to a running server over its API, as a command asks them."""
 
+import http.client
 import json
+import re
 import time
 import urllib.error
 import urllib.parse
@@ -13,6 +15,27 @@ from server.errors import BadRequest, ServerError
 from server.query.complaint import QueryError
 
 _TIMEOUT_S = 60.0
+_UNPRINTABLE = re.compile(r"[^!-~]")
+_KINDS = ("application/json", "text/plain")
+"""What the API answers with."""
+
+
+def api_at(given: str) -> "Api":
+    """The API at HOST:PORT or http(s)://HOST:PORT. Raises BadRequest for anything else."""
+    url = (given if "://" in given else f"http://{given}").rstrip("/")
+    try:
+        parts = urllib.parse.urlsplit(url)
+        makes_sense = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and not _UNPRINTABLE.search(given)
+    except ValueError:
+        makes_sense = False
+    if not makes_sense:
+        raise BadRequest(f"{given!r} is not the address of a server: write http://HOST:PORT")
+    return Api(url)
+
+
+def is_text(given: str) -> bool:
+    """False for what the shell handed over in bytes that are no UTF-8."""
+    return not any(0xD800 <= ord(c) < 0xE000 for c in given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +46,37 @@ class Api:
 
     def get(self, path: str, **parameters: str) -> bytes:
         """The body of GET /api/v1/PATH. Raises BadRequest with the server's own words, or ServerError when it cannot be asked."""
+        for name, value in parameters.items():
+            if not is_text(value):
+                raise BadRequest(f"{name} is not valid UTF-8: {value!r}")
         address = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
             with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:
                 body: bytes = answer.read()
-                return body
+                kind = answer.headers.get_content_type()
         except urllib.error.HTTPError as error:
-            raise BadRequest(_words(error, parameters.get("query", ""))) from error
+            raise BadRequest(_words(error, self.url, parameters.get("query", ""))) from error
+        except http.client.HTTPException as error:
+            raise self._stranger() from error
         except OSError as error:
-            raise ServerError(f"no answer from {self.url}: {error}; is the server running there (emberwatch up, or --server)?") from error
+            reason = getattr(error, "reason", error)
+            said = getattr(reason, "strerror", None) or reason
+            raise ServerError(f"no answer from {self.url}: {said}; is the server running there (emberwatch up, or --server)?") from error
+        if kind not in _KINDS:
+            raise self._stranger()
+        return body
+
+    def _stranger(self) -> ServerError:
+        return ServerError(f"what answers at {self.url} is no Emberwatch server: choose the address of its page with --server")
 
     def get_json(self, path: str, **parameters: str) -> dict[str, Any]:
         """The answer as an object."""
-        answer: dict[str, Any] = json.loads(self.get(path, **parameters))
+        try:
+            answer = json.loads(self.get(path, **parameters))
+        except ValueError as error:
+            raise self._stranger() from error
+        if not isinstance(answer, dict):
+            raise self._stranger()
         return answer
 
     def await_names(self, timeout_s: float) -> None:
@@ -45,10 +86,10 @@ class Api:
             time.sleep(0.1)
 
 
-def _words(error: urllib.error.HTTPError, question: str) -> str:
+def _words(error: urllib.error.HTTPError, url: str, question: str) -> str:
     """What the server said, with a caret under the place and its hint; its status line when it said nothing we know."""
     try:
         said = json.loads(error.read())["error"]
         return QueryError(said["message"], hint=said.get("hint") or "", text=question, position=said.get("position")).in_lines()
-    except (ValueError, KeyError, TypeError):
-        return f"the server answered {error.code} {error.reason}"
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
+        return f"{url} answered {error.code} {error.reason}"

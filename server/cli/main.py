@@ -3,7 +3,7 @@
 
 import json
 import logging
-import shutil
+import os
 import signal
 import socket
 import sys
@@ -16,16 +16,24 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from server.cli.ask import Api
-from server.cli.formats import Format, Paper, ask_for, render
+from server.cli.ask import Api, api_at
+from server.cli.formats import Format, ask_for
 from server.cli.options import with_settings
+from server.cli.output import try_output, write_answer
+from server.cli.record import RECORDED_KINDS, Recording, record
 from server.cli.record import Progress as Told
-from server.cli.record import Recording, record
 from server.cli.up import run_up, say_line
 from server.config import Settings, checked
 from server.errors import ServerError
 
+_LONGEST_S = 86_400
 _FORMATS = click.Choice([wanted.value for wanted in Format])
+
+
+def _seconds(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not 0 < value <= _LONGEST_S:
+        raise click.BadParameter(f"{value:g} is not above 0 and at most {_LONGEST_S}")
+    return value
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,12 +57,14 @@ def up(**values: Any) -> None:
 def serve(ready_fd: int, **values: Any) -> None:
     """The server alone; agents on other machines send to its gRPC port."""
     with _errors_in_words():
+        settings = checked(Settings(**values))
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # Its own lines say less than ours; read when gRPC is imported.
         from server.app import Server
 
-        settings = checked(Settings(**values))
         level = settings.log_level.upper()
         logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-        logging.getLogger("alembic").setLevel(logging.WARNING)
+        for name, least in (("alembic", logging.WARNING), ("waitress.queue", logging.ERROR)):
+            logging.getLogger(name).setLevel(least)
         server = Server(settings)
         addresses = server.start()
         logging.getLogger(__name__).info("listening http=%s grpc=%s data=%s", addresses.http, addresses.grpc, settings.data_dir)
@@ -65,8 +75,14 @@ def serve(ready_fd: int, **values: Any) -> None:
 
 
 @main.command("record")
-@click.option("--kind", default="cpu", show_default=True, help="What to record.")
-@click.option("--duration", "duration_s", type=float, help="Seconds; without it, until COMMAND ends, or 10.")
+@click.option("--kind", type=click.Choice(RECORDED_KINDS), default="cpu", show_default=True, help="What to record.")
+@click.option(
+    "--duration",
+    "duration_s",
+    type=float,
+    callback=_seconds,
+    help="Seconds; without it, until COMMAND ends, or 10.",
+)
 @click.option("--pid", "pids", type=int, multiple=True, help="Only this process and what it starts; may be given more than once.")
 @click.option("--rate", "rate_hz", type=int, default=99, show_default=True, help="Samples a second and CPU.")
 @click.option("--format", "wanted", type=_FORMATS, default=Format.FOLDED.value, show_default=True)
@@ -85,9 +101,11 @@ def record_command(
     def answer(api: Api, selector: str, from_s: float) -> bytes:
         return api.get(ask.path, query=selector, **{"from": f"{from_s:.3f}"}, **ask.parameters)
 
-    with _errors_in_words(), _progress() as told:
-        body = record(recording, answer, told)
-    _write(body, Format(wanted), output)
+    with _errors_in_words():
+        try_output(output)
+        with _progress() as told:
+            body = record(recording, answer, told)
+        write_answer(body, Format(wanted), output)
 
 
 @main.command("query")
@@ -100,17 +118,8 @@ def query_command(selector: str, from_: str, until: str, url: str, wanted: str) 
     """Ask a server what its page shows: functions, folded stacks or JSON of SELECTOR, for example 'cpu{service="checkout"}'."""
     ask = ask_for(Format(wanted))
     with _errors_in_words():
-        body = Api(url.rstrip("/")).get(ask.path, query=selector, **{"from": from_}, until=until, **ask.parameters)
-    _write(body, Format(wanted), None)
-
-
-def _write(body: bytes, wanted: Format, output: Path | None) -> None:
-    is_terminal = output is None and sys.stdout.isatty()
-    text = render(body, wanted, Paper(is_terminal, shutil.get_terminal_size().columns))
-    if output is not None:
-        output.write_text(text)
-    else:
-        click.echo(text, nl=False, color=is_terminal)
+        body = api_at(url).get(ask.path, query=selector, **{"from": from_}, until=until, **ask.parameters)
+        write_answer(body, Format(wanted), None)
 
 
 @contextmanager

@@ -37,8 +37,12 @@ def _read_file(context: click.Context, _: click.Parameter, path: Path | None) ->
         return
     try:
         table: dict[str, Any] = tomllib.loads(chosen.read_text()).get("server", {})
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise click.ClickException(f"cannot read settings from {chosen}: {error.strerror}") from error
+    except ValueError as error:
         raise click.ClickException(f"cannot read settings from {chosen}: {error}") from error
+    if not isinstance(table, dict):
+        raise click.ClickException(f"{chosen}: server must be a table: write [server] and the settings below it")
     unknown = sorted(set(table) - {row.name for row in fields(Settings)})
     if unknown:
         raise click.ClickException(f"{chosen}: no such setting: {', '.join(unknown)}")

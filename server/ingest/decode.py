@@ -27,6 +27,8 @@ _MOST_LOSSES = 1024
 def decode_push(request: collector.PushRequest, received_unix_ns: int, limits: IngestLimits) -> DecodedPush:
     """Decode a push. Raises BadRequest, LimitExceeded or TimeRejected with a sentence that names what is wrong."""
     envelope = _envelope(request, received_unix_ns, limits)
+    if len(request.payload) > limits.payload_bytes:
+        raise LimitExceeded(f"the payload has {len(request.payload)} bytes; the limit is {limits.payload_bytes}")
     raw = inflate(request.payload, request.raw_size_bytes, request.raw_crc32, limits.raw_bytes)
     try:
         batch = pb.FoldedBatch.FromString(raw)

@@ -10,8 +10,8 @@ HOUR_NS = 3600 * 10**9
 class IngestLimits:
     """What is above one of these is refused, with the limit named."""
 
-    message_bytes: int = 16 << 20
-    """Of a whole push as gRPC sees it."""
+    payload_bytes: int = 16 << 20
+    """Of a payload as it is sent; gRPC's own limit on messages has to be a little above."""
     raw_bytes: int = 64 << 20
     """Of its payload, inflated."""
     rows: int = 1 << 20

@@ -19,8 +19,6 @@ from server.store.sums import add_by_group, raise_by_group
 U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
 
-_ROOM = 1 << 12
-
 
 @dataclass(frozen=True, slots=True)
 class MergeBudget:
@@ -51,31 +49,22 @@ class KeyWeights:
     rows: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Totals:
-    """Growing arrays of one service."""
+    """Totals of one service. Its dictionary was read after the rows were chosen and knows all their keys."""
 
-    columns: dict[str, U64]
+    dictionary: ServiceDictionary
+    columns: Mapping[str, U64]
     maxima: frozenset[str]
 
     def add(self, piece: Piece) -> None:
-        if not piece.keys.size:
-            return
-        needed = int(piece.keys.max()) + 1
         for name, totals in self.columns.items():
             if name in piece.columns:
-                room = _with_room(totals, needed)
-                self.columns[name] = room
-                (raise_by_group if name in self.maxima else add_by_group)(room, piece.keys, piece.columns[name])
+                (raise_by_group if name in self.maxima else add_by_group)(totals, piece.keys, piece.columns[name])
 
-    def weights(self, dictionary: ServiceDictionary) -> ServiceWeights:
-        count = dictionary.key_stacks.size
-        fitted = {
-            name: np.concatenate([totals[:count], np.zeros(max(0, count - totals.size), np.uint64)])
-            for name, totals in self.columns.items()
-        }
-        totals = {name: int(values.max(initial=0)) if name in self.maxima else _exact_sum(values) for name, values in fitted.items()}
-        return ServiceWeights(dictionary, {name: values.astype(np.float64) for name, values in fitted.items()}, totals)
+    def weights(self) -> ServiceWeights:
+        totals = {name: int(values.max(initial=0)) if name in self.maxima else _exact_sum(values) for name, values in self.columns.items()}
+        return ServiceWeights(self.dictionary, {name: values.astype(np.float64) for name, values in self.columns.items()}, totals)
 
 
 @dataclass(slots=True)
@@ -114,10 +103,11 @@ def key_weights(
     ):
         meter.count(piece)
         if piece.service not in found:
-            found[piece.service] = _Totals({name: np.zeros(_ROOM, np.uint64) for name in columns}, maxima)
+            dictionary = store.dictionary(piece.service)
+            found[piece.service] = _Totals(dictionary, {name: np.zeros(dictionary.sizes[2], np.uint64) for name in columns}, maxima)
         found[piece.service].add(piece)
         start, end = min(start or piece.start_unix_ns, piece.start_unix_ns), max(end, piece.end_unix_ns)
-    services = {service: totals.weights(store.dictionary(service)) for service, totals in sorted(found.items())}
+    services = {service: totals.weights() for service, totals in sorted(found.items())}
     return KeyWeights(services, start, end, meter.rows)
 
 
@@ -126,12 +116,6 @@ def _maxima(store: Store, kind: str) -> frozenset[str]:
     return frozenset(
         column.name for info in store.kinds() if info.name == kind for column in info.columns if column.merge is ValueMerge.MAX
     )
-
-
-def _with_room(totals: U64, needed: int) -> U64:
-    if totals.size >= needed:
-        return totals
-    return np.concatenate([totals, np.zeros(max(needed, 2 * totals.size) - totals.size, np.uint64)])
 
 
 def _exact_sum(values: U64) -> int:

@@ -100,8 +100,7 @@ class ProfileQuery:
         strange = [matcher for matcher in selector.matchers if matcher.label not in FIXED_LABELS]
         if strange:
             ever = self.store.series(selector.kind, 0, _END_OF_TIME_NS)
-            known = {label for series in ever for label in series.labels}
-            check_names(selector, kinds, known.union(FIXED_LABELS) if known else ())
+            check_names(selector, kinds, {*FIXED_LABELS, *(label for series in ever for label in series.labels)})
         matches = selector.test()
         series = self.store.series(selector.kind, span.from_unix_ns, span.until_unix_ns)
         return Chosen(kinds[selector.kind], tuple(s for s in series if matches(s.labels)), not selector.matchers)

@@ -44,7 +44,7 @@ class Piece:
 
     service: str
     keys: I64
-    """Numbers of row keys in dictionary(service); already of bincount's own type."""
+    """Numbers of row keys in dictionary(service), ascending; of numpy's own index type."""
     series: I64 | int
     """Series of each row, or the one series of all."""
     columns: Mapping[str, Unsigned]

@@ -31,6 +31,8 @@ from server.store.sums import add_by_group, raise_by_group
 MINUTE_NS = 60 * 10**9
 MOST_CELLS = 10_000_000
 _FETCH = 256
+_MOST_NAMED = 1000
+"""Services named in a statement; of more, all blocks are read and series chosen from them."""
 
 I64 = npt.NDArray[np.int64]
 
@@ -43,7 +45,7 @@ class Scope:
     series_ids: I64 | None
     """Ascending; None for all of the kind."""
     services: Mapping[int, str] | None
-    """Those of the series, by row; None for all."""
+    """Those of the series, by row; None for all, and for too many to name."""
     selection: Selection
 
     def chosen(self, series: I64) -> npt.NDArray[np.bool_]:
@@ -65,7 +67,8 @@ def scope_of(registry: Registry, selection: Selection) -> Scope | None:
     if not rows:
         return None
     ids = np.array(sorted(row.series_id for row in rows), np.int64)
-    return Scope(kind, ids, {row.service_id: row.service for row in rows}, selection)
+    services = {row.service_id: row.service for row in rows}
+    return Scope(kind, ids, services if len(services) <= _MOST_NAMED else None, selection)
 
 
 def pieces(connection: sa.Connection, registry: Registry, scope: Scope) -> Iterator[Piece]:

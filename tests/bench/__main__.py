@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-NAMES = ("wire", "ingest", "merge", "paint")
+NAMES = ("agent", "samplers", "wire", "ingest", "merge", "paint", "start")
 _FOREIGN = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 

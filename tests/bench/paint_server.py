@@ -21,6 +21,8 @@ def served(data: Mapping[str, bytes]) -> Iterator[str]:
     """Serve `data`, by path, and the files of FOLDERS; gives the address."""
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
             path = urlsplit(self.path).path
             body = data.get(path) or _file(path)

@@ -48,9 +48,11 @@ def test_stacks_that_found_no_room_are_counted_on_the_page(tmp_path: Path) -> No
     """Eight stacks fit into the map; what is stored without its stack is exactly what is told as lost."""
     program = Programs(tmp_path)
     with serving(tmp_path / "server") as server:
-        with program.running("many_stacks") as process:
-            with sampling(server, tmp_path / "agent", "--stacks-entries", "8", "--pid", str(process.pid), "--rate-hz", "199"):
-                time.sleep(4)
+        with (
+            program.running("many_stacks") as process,
+            sampling(server, tmp_path / "agent", "--stacks-entries", "8", "--pid", str(process.pid), "--rate-hz", "199"),
+        ):
+            time.sleep(4)
         graph = server.get("flamegraph", query='cpu{service="many_stacks"}', column="samples", width_px="100000")
         functions, nodes, quality = graph["functions"], graph["nodes"], graph["quality"]
         marked = {i for i, name in enumerate(functions["name"]) if graph["strings"][name] == MARKED}
@@ -89,10 +91,12 @@ def test_exec_and_fork_do_not_mix_names(tmp_path: Path) -> None:
     first, second = programs.path("shares"), programs.path("recursion")
     script = f"timeout -s KILL 1 {first} & p=$!; wait $p; exec {second} 40"
     with serving(tmp_path / "server") as server:
-        with sampling(server, tmp_path / "agent", "--rate-hz", "199"):
-            with subprocess.Popen(["/bin/sh", "-c", f"({script})"], stderr=subprocess.DEVNULL, process_group=0) as process:
-                time.sleep(3)
-                os.killpg(process.pid, signal.SIGKILL)
+        with (
+            sampling(server, tmp_path / "agent", "--rate-hz", "199"),
+            subprocess.Popen(["/bin/sh", "-c", f"({script})"], stderr=subprocess.DEVNULL, process_group=0) as process,
+        ):
+            time.sleep(3)
+            os.killpg(process.pid, signal.SIGKILL)
         await_names(server)
         shares, recursion = shares_of(server, 'cpu{service="shares"}'), shares_of(server, 'cpu{service="recursion"}')
     assert "busy_seventy" in shares

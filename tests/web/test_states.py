@@ -119,6 +119,7 @@ def test_print_shows_the_graph_to_its_full_depth_on_light_ground(open_page: Open
     )
     assert height == space
     assert not opened.page.locator(".nav").is_visible()
+    expect(opened.page.locator(".range-label")).to_be_visible()
 
 
 def test_everything_can_be_reached_by_keyboard_with_a_visible_focus(open_page: Open) -> None:

@@ -151,6 +151,14 @@ def test_limit_at_below_and_above(limits: IngestLimits, build: Callable[[int], p
         decode(build(most + 1), limits)
 
 
+def test_payload_at_below_and_above_the_limit() -> None:
+    request = push_of(batch_of(ROWS))
+    for most in (len(request.payload) + 1, len(request.payload)):
+        decode_push(request, NOW, replace(IngestLimits(), payload_bytes=most))
+    with pytest.raises(LimitExceeded, match=f"the limit is {len(request.payload) - 1}"):
+        decode_push(request, NOW, replace(IngestLimits(), payload_bytes=len(request.payload) - 1))
+
+
 def test_chain_of_a_million_nodes_is_refused() -> None:
     batch = batch_of(ROWS)
     ones, frames = np.ones(1_000_000, np.uint64), np.ones(1_000_000, np.uint64)

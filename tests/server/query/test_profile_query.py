@@ -6,6 +6,7 @@ import pytest
 from server.errors import BadRequest, Overloaded
 from server.profile.nametable import PathFlag
 from server.query import profile_query
+from server.query.complaint import QueryError
 from server.query.profile_query import ProfileQuery, Question
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
@@ -189,3 +190,11 @@ def test_flags_survive_a_join() -> None:
     profile = query.profile(question(column="samples"))
     flagged = profile.weighed.own[(profile.weighed.tree.flags & PathFlag.TRUNCATED) != 0]
     assert int(flagged.sum()) == 7
+
+
+@pytest.mark.parametrize("rows", [ROWS, []], ids=["data", "nothing stored yet"])
+def test_label_nobody_has_is_told_with_the_nearest(rows: list[Row]) -> None:
+    _, query = made(rows)
+    with pytest.raises(QueryError, match="no series has a label 'servce'") as caught:
+        query.profile(question('cpu{servce="x"}'))
+    assert (caught.value.hint, caught.value.position) == ("did you mean service?", 4)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps a server from starting is told in one sentence, and nothing is left behind."""
+
+import socket
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server.app import Server
+from server.config import Settings
+from server.errors import ConfigError, ServerError
+from server.http.listening import refusal_to_listen
+
+FREE = "127.0.0.1:0"
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen(1)
+        yield f"127.0.0.1:{other.getsockname()[1]}"
+
+
+def settings(data: Path, http: str = FREE, grpc: str = FREE) -> Settings:
+    return Settings(data_dir=str(data), http=http, grpc=grpc, insecure=True)
+
+
+def refusal(data: Path, http: str = FREE, grpc: str = FREE) -> str:
+    with pytest.raises(ServerError) as caught:
+        Server(settings(data, http, grpc)).start()
+    return str(caught.value)
+
+
+def test_port_that_is_taken_is_named_with_the_flag(tmp_path: Path, taken: str) -> None:
+    assert refusal(tmp_path, http=taken) == f"cannot listen on {taken}: Address already in use; choose another address with --http"
+    assert (
+        refusal(tmp_path, grpc=taken) == f"cannot listen for agents on {taken}: Address already in use; choose another address with --grpc"
+    )
+
+
+@pytest.mark.parametrize("address", ["nowhere.invalid:0", "203.0.113.7:0"], ids=["name", "address of another host"])
+def test_address_that_is_not_ours_is_told_in_words(tmp_path: Path, address: str) -> None:
+    for said in (refusal(tmp_path, http=address), refusal(tmp_path, grpc=address)):
+        assert said.startswith("cannot listen ")
+        assert refusal_to_listen(address) in said
+        assert refusal_to_listen(address)
+
+
+def test_start_after_a_refusal_succeeds(tmp_path: Path, taken: str) -> None:
+    """The lock on the data and the other port were let go."""
+    refusal(tmp_path, http=taken)
+    server = Server(settings(tmp_path))
+    addresses = server.start()
+    try:
+        assert refusal_to_listen(addresses.http) == refusal_to_listen(addresses.grpc) == "Address already in use"
+        with pytest.raises(ConfigError, match=r"another server .* uses"):
+            Server(settings(tmp_path)).start()
+    finally:
+        server.close()
+
+
+def test_a_name_with_two_addresses_is_one_server(tmp_path: Path) -> None:
+    server = Server(settings(tmp_path, http="localhost:0"))
+    addresses = server.start()
+    try:
+        with urllib.request.urlopen(f"http://{addresses.http}/healthz", timeout=10) as answer:
+            assert answer.status == 200
+    finally:
+        server.close()
+
+
+def test_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert refusal(tmp_path / "file") == f"cannot use {tmp_path / 'file'} for data: File exists; choose another folder with --data-dir"
