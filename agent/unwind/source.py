@@ -103,6 +103,8 @@ class TableSource:
         """
         with self._lock:
             found = self._held.get(binary_id)
+            if found is TableMiss.UNREADABLE and source is not None:
+                found = None  # That was another file of the same content, or it was gone for a moment.
             if found is not None:
                 self._held.move_to_end(binary_id)
                 return found
@@ -211,8 +213,9 @@ class TableSource:
         if counter is not None:
             self._count(counter)
         with self._lock:
+            before = self._held.pop(order.binary_id, None)
             self._held[order.binary_id] = found
-            self._held_bytes += _bytes_of(found)
+            self._held_bytes += _bytes_of(found) - (0 if before is None else _bytes_of(before))
             while self._held_bytes > self._settings.held_bytes and len(self._held) > 1:
                 self._held_bytes -= _bytes_of(self._held.popitem(last=False)[1])
             if isinstance(found, TableMiss):
