@@ -16,6 +16,7 @@ import numpy as np
 from agent.kernel.unwind_maps import UNWIND_MAPPING, TablePlace, UnwindMaps, WalkKind
 from agent.process.vdso import read_image
 from agent.records.binary import Binary, BinaryId
+from agent.records.drain import CpuDrain
 from agent.records.process import Fate, MappedBinary, MappingKind, Process, ProcessKey
 from agent.records.unwind import TableMiss
 from agent.runner.unwind_tables import Placed, ResidentTables, TableCounts, TableSource
@@ -52,6 +53,8 @@ class Unwinder:
         self._open = sources.open_binary
         self._tables = ResidentTables(maps, sources.tables, self._open_binary)
         self._known: dict[ProcessKey, _Known] = {}
+        self._unmet: set[ProcessKey] = set()
+        """Told of in this window and not there to be read yet, in the middle of an exec for example."""
 
     @property
     def is_waiting(self) -> bool:
@@ -60,19 +63,22 @@ class Unwinder:
 
     def meet(self, keys: Iterable[ProcessKey]) -> None:
         """Have processes unwound that were seen for the first time."""
-        for key in keys:
-            self._refresh(key)
+        self._unmet.update(keys)
+        self.catch_up()
 
     def catch_up(self) -> None:
         """Tables that have come, and processes that map something else than when they were told of."""
-        changed = self._tables.arrived()
+        changed = self._tables.arrived() | self._unmet
         changed |= {key for key, known in self._known.items() if self._find(key).generation != known.generation}
         for key in changed:
             self._publish(key)
+        self._unmet.difference_update(self._known)
 
     def end_window(self, samples: Mapping[ProcessKey, int]) -> None:
-        """After a drain, and after the processes with samples in it were brought up to date."""
-        self.meet(samples)
+        """After a drain, and after the process table has brought those with samples up to date and dropped its dead."""
+        self.forget([key for key in self._known if self._find(key).fate is not Fate.ALIVE])
+        self._unmet = {key for key in samples if key not in self._known}
+        self.catch_up()
         for key in self._tables.end_window(samples):
             self._publish(key)
 
@@ -84,17 +90,8 @@ class Unwinder:
                 self._maps.remove_process(key)
                 self._tables.leave(key, known.binaries)
 
-    def forget_dead(self) -> None:
-        """After the process table has dropped its dead."""
-        self.forget([key for key in self._known if self._find(key).fate is not Fate.ALIVE])
-
     def counts(self) -> TableCounts:
         return self._tables.counts()
-
-    def _refresh(self, key: ProcessKey) -> None:
-        known = self._known.get(key)
-        if known is None or self._find(key).generation != known.generation:
-            self._publish(key)
 
     def _publish(self, key: ProcessKey) -> None:
         process = self._find(key)
@@ -126,6 +123,18 @@ class Unwinder:
         fd = os.memfd_create("vdso")
         os.write(fd, read_image())
         return fd
+
+
+def samples_by_process(drain: CpuDrain) -> dict[ProcessKey, int]:
+    """Samples of each process in a window, kernel threads left out."""
+    is_user = drain.keys["is_kernel_thread"] == 0
+    keys, counts = drain.keys[is_user], drain.counts[is_user]
+    samples: dict[ProcessKey, int] = {}
+    columns = (keys["pid"].tolist(), keys["start_boot_ns"].tolist(), keys["exec_id"].tolist(), counts.tolist())
+    for pid, start_boot_ns, exec_id, count in zip(*columns, strict=True):
+        key = ProcessKey(pid, start_boot_ns, exec_id)
+        samples[key] = samples.get(key, 0) + count
+    return samples
 
 
 def _how(placed: Placed, bias: int) -> tuple[int, int, int, int, int]:
