@@ -52,5 +52,6 @@ def program_file(data: bytes) -> bytes:
     header = b"\1\x1b\xff\xff" + struct.pack("<i", 12) + bytes(8)
     text = Part(PT_LOAD, READ | EXECUTE, b"\xc3" * (TEXT_END - TEXT_START), vaddr=TEXT_START)
     load = Part(PT_LOAD, READ, header + data, vaddr=FRAME_ADDRESS - 16)
-    index = Part(PT_GNU_EH_FRAME, READ, header, vaddr=FRAME_ADDRESS - 16)
+    # Behind the ELF header, three program headers and the text.
+    index = Part(PT_GNU_EH_FRAME, READ, b"", vaddr=FRAME_ADDRESS - 16, claimed_bytes=16, claimed_offset=64 + 3 * 56 + len(text.data))
     return elf(text, load, index)
