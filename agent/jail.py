@@ -16,15 +16,22 @@ class JailLimits:
     memory_bytes: int
     """Of address space."""
     cpu_s: int
+    """Then SIGXCPU ends it."""
     file_bytes: int
     """Of each file it writes."""
 
 
 def enter_jail(uid: int, gid: int, limits: JailLimits) -> None:
-    """Become `uid` and `gid` when root, and set the limits. Raises OSError or ValueError; then nothing hostile may be read.
+    """Give up rights and set limits. Raises OSError or ValueError; then nothing hostile may be read.
 
     Everything that will be imported must be imported before.
     """
+    drop_rights(uid, gid)
+    set_limits(limits)
+
+
+def drop_rights(uid: int, gid: int) -> None:
+    """Become `uid` and `gid` when root, for good. Raises OSError."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
@@ -34,9 +41,14 @@ def enter_jail(uid: int, gid: int, limits: JailLimits) -> None:
         os.setresuid(uid, uid, uid)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
+
+
+def set_limits(limits: JailLimits) -> None:
+    """Set the limits, for good. Raises OSError or ValueError."""
+    # At the hard limit comes SIGKILL, which could as well mean that the host is out of memory.
+    resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
     for limit, value in (
         (resource.RLIMIT_AS, limits.memory_bytes),
-        (resource.RLIMIT_CPU, limits.cpu_s),
         (resource.RLIMIT_FSIZE, limits.file_bytes),
         (resource.RLIMIT_NOFILE, 0),
         (resource.RLIMIT_NPROC, 0),

@@ -60,7 +60,7 @@ class TableMiss(IntEnum):
     UNREADABLE = 6
     """The file could not be opened or read."""
     FAILED = 7
-    """The decoding process could not be started or could not give up its rights."""
+    """The decoding process could not be started, could not give up its rights, or was ended from outside."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,35 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes unwind tables of files; runs alone, jailed, started by decoder.py.
+"""Makes unwind tables of files, each in a jailed process of its own; started by decoder.py.
 
-    python -I -m agent.unwind.decode_child UID GID SOURCE_FD:TARGET_FD:DIGEST ...
+    python -I -m agent.unwind.decode_child CONTROL_FD UID GID
 
-Each target gets a packed table, or the packed reason why there is none. What a file does beyond that (it takes too long, too much memory,
-or crashes numpy) ends the child: its target and those behind it stay empty.
+This process has given up its rights, holds numpy ready, and looks at no file: for each request (one message: digest of the binary; with
+it two descriptors, source and target) it forks a process that is limited as well, makes the table and ends. The target gets the packed
+table, or the packed reason why there is none; the answer (one message: i32) is how that process ended. What a file does to it (too much
+time or memory, a crash in numpy) ends with it. Without requests for IDLE_S, or without its agent, this process ends too.
 """
 
 import os
-import resource
+import socket
+import struct
 import sys
 from enum import IntEnum
 
 import numpy.ma  # noqa: F401 (np.unique imports it at its first call, when nothing can be opened any more)
 
-from agent.jail import JailLimits, enter_jail
+from agent.jail import JailLimits, drop_rights, set_limits
 from agent.records.unwind import TableMiss
 from agent.unwind.eh_frame import DecodeRefused, find_eh_frame
 from agent.unwind.lockstep import decode
-from agent.unwind.table_file import MAX_PACKED_BYTES, TableError, pack_miss, pack_table
+from agent.unwind.table_file import DIGEST_BYTES, MAX_PACKED_BYTES, TableError, pack_miss, pack_table
 
-MAX_FILES = 16
-CPU_S = 10
-"""For each file."""
-MEMORY_BYTES = 1 << 30
+IDLE_S = 60.0
+ANSWER = struct.Struct("<i")
+_LIMITS = JailLimits(memory_bytes=1 << 30, cpu_s=10, file_bytes=MAX_PACKED_BYTES)
 
 
 class ChildExit(IntEnum):
-    """Exit status of the child."""
+    """How the process of one file ended, beside signals, which are negative."""
 
     DONE = 0
+    CRASHED = 1
+    """By an exception: the file met a fault of ours."""
     JAIL = 15
     """The limits could not be set, so nothing was read."""
 
@@ -58,25 +62,48 @@ def _read(source: int, offset: int, size_bytes: int) -> bytes:
     return b"".join(pieces)
 
 
-def _write(target: int, data: bytes) -> None:
+def _decode_apart(source: int, target: int, digest: bytes) -> int:
+    """Make one table in a process of its own; how it ended, negative for a signal."""
+    pid = os.fork()
+    if pid == 0:
+        status = ChildExit.CRASHED
+        try:
+            status = _decode_jailed(source, target, digest)
+        finally:
+            os._exit(status)  # Whatever was raised: nothing else of this process may run here.
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _decode_jailed(source: int, target: int, digest: bytes) -> ChildExit:
+    try:
+        set_limits(_LIMITS)
+    except (OSError, ValueError):
+        return ChildExit.JAIL
+    data = packed_table_of(source, digest)
     while data:
         data = data[os.write(target, data) :]
+    return ChildExit.DONE
 
 
 def main(arguments: list[str]) -> int:
-    """The child: the user and group to become when started as root, then the files."""
-    uid, gid = int(arguments[0]), int(arguments[1])
-    jobs = [argument.split(":") for argument in arguments[2 : 2 + MAX_FILES]]
+    """Serve until nobody asks; 0, or ChildExit.JAIL when the rights could not be given up."""
+    control, uid, gid = (int(argument) for argument in arguments)
     try:
-        enter_jail(uid, gid, JailLimits(MEMORY_BYTES, CPU_S * len(jobs), MAX_PACKED_BYTES))
-    except (OSError, ValueError):
+        drop_rights(uid, gid)
+    except OSError:
         return ChildExit.JAIL
-    most_s = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    for source, target, digest in jobs:
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        resource.setrlimit(resource.RLIMIT_CPU, (min(most_s, int(used.ru_utime + used.ru_stime) + CPU_S), most_s))
-        _write(int(target), packed_table_of(int(source), bytes.fromhex(digest)))
-    return ChildExit.DONE
+    with socket.socket(fileno=control) as requests:
+        requests.settimeout(IDLE_S)
+        while True:
+            try:
+                digest, descriptors, _, _ = socket.recv_fds(requests, DIGEST_BYTES, 2)
+                if len(descriptors) != 2:
+                    return ChildExit.DONE  # The agent has closed the socket.
+                requests.sendall(ANSWER.pack(_decode_apart(descriptors[0], descriptors[1], digest)))
+            except OSError:
+                return ChildExit.DONE  # Idle for too long, or the agent is gone.
+            for descriptor in descriptors:
+                os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -1,82 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has unwind tables made by a jailed child (decode_child.py): several files at a time, for starting it costs more than most files.
+"""Has unwind tables made by jailed processes (decode_child.py), and takes what they say for hostile.
 
-A file that ends the child costs only itself: the files that were waiting behind it are tried again without it.
+The child that forks them is started ahead, for that costs 0.3 s, and goes by itself after a time without work.
 """
 
+import logging
 import os
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent.jail import NOBODY
 from agent.records.unwind import TableMiss
-from agent.unwind.decode_child import MAX_FILES, ChildExit
+from agent.unwind.decode_child import ANSWER, ChildExit
 from agent.unwind.table_file import MAX_PACKED_BYTES, pack_miss
 
-TIMEOUT_S = 60.0
-"""For all files of a child. Its CPU time is bounded by itself."""
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 30.0
+"""For one file, by the clock; the CPU time of its process is bounded by itself."""
 _PROGRAM = (sys.executable, "-I", "-m", "agent.unwind.decode_child")
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+_END_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeJob:
-    """A file to make a table of. The descriptor stays the caller's."""
+class Decoder:
+    """For one thread."""
 
-    source: int
-    digest: bytes
-    """identity_digest of the binary."""
+    def __init__(self, timeout_s: float = TIMEOUT_S, program: Sequence[str] = _PROGRAM) -> None:
+        self._timeout_s = timeout_s
+        self._program = program
+        self._child: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
 
+    def start(self) -> None:
+        """Have a child ready, so that the next file need not wait for it. Failure shows at the next file."""
+        if self._child is not None and self._child.poll() is None:
+            return
+        self.close()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(self._timeout_s)
+        command = [*self._program, str(theirs.fileno()), str(NOBODY), str(NOBODY)]
+        null = subprocess.DEVNULL
+        try:
+            self._child = subprocess.Popen(
+                command,
+                pass_fds=(theirs.fileno(),),
+                stdin=null,
+                stdout=null,
+                stderr=null,
+                env=_ENVIRONMENT,
+                cwd="/",
+                start_new_session=True,
+            )
+            self._control = ours
+        except OSError as error:
+            ours.close()
+            log.warning("unwind decoder cannot be started error=%s", error)
+        finally:
+            theirs.close()
 
-def decode_files(jobs: Sequence[DecodeJob], timeout_s: float = TIMEOUT_S, program: Sequence[str] = _PROGRAM) -> list[bytes]:
-    """Packed tables or packed reasons, in the order of `jobs`, not checked; blocks until all are done."""
-    answers: list[bytes] = []
-    while len(answers) < len(jobs):
-        some = jobs[len(answers) : len(answers) + MAX_FILES]
-        answers += _run(some, timeout_s, program)
-    return answers
-
-
-def _run(jobs: Sequence[DecodeJob], timeout_s: float, program: Sequence[str]) -> list[bytes]:
-    """Answers of the first jobs: one at least, up to and with the one that ended the child."""
-    targets: list[int] = []
-    try:
-        for _ in jobs:
-            targets.append(os.memfd_create("unwind-table", os.MFD_CLOEXEC))
-        status = _wait(jobs, targets, timeout_s, program)
-        answers = []
-        for job, target in zip(jobs, targets, strict=True):
-            answer = os.pread(target, MAX_PACKED_BYTES, 0)
-            if not answer or (status != ChildExit.DONE and os.lseek(target, 0, os.SEEK_END) == MAX_PACKED_BYTES):
-                answers.append(pack_miss(_miss(status), job.digest))
-                break
-            answers.append(answer)
-        return answers
-    except OSError:
-        return [pack_miss(TableMiss.FAILED, jobs[0].digest)]
-    finally:
-        for target in targets:
+    def decode(self, source: int, digest: bytes) -> bytes:
+        """The packed table of the file behind a descriptor, or the packed reason; not checked. Blocks until it is there."""
+        try:
+            target = os.memfd_create("unwind-table", os.MFD_CLOEXEC)
+        except OSError:
+            return pack_miss(TableMiss.FAILED, digest)
+        try:
+            miss = self._ask(source, target, digest)
+            return pack_miss(miss, digest) if miss is not None else os.pread(target, MAX_PACKED_BYTES, 0)
+        finally:
             os.close(target)
 
+    def close(self) -> None:
+        """End the child, and what it has forked."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._child is not None:
+            if self._child.poll() is None:
+                os.killpg(self._child.pid, signal.SIGKILL)
+            try:
+                self._child.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                log.warning("unwind decoder does not end pid=%d", self._child.pid)
+            self._child = None
 
-def _wait(jobs: Sequence[DecodeJob], targets: Sequence[int], timeout_s: float, program: Sequence[str]) -> int | None:
-    """Exit status of the child, negative for a signal; None when it took too long and was ended."""
-    files = [f"{job.source}:{target}:{job.digest.hex()}" for job, target in zip(jobs, targets, strict=True)]
-    descriptors = (*(job.source for job in jobs), *targets)
-    null = subprocess.DEVNULL
-    command = [*program, str(NOBODY), str(NOBODY), *files]
-    with subprocess.Popen(command, pass_fds=descriptors, stdin=null, stdout=null, stderr=null, env=_ENVIRONMENT, cwd="/") as child:
-        try:
-            return child.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            return None
+    def _ask(self, source: int, target: int, digest: bytes) -> TableMiss | None:
+        """Have the table written to `target`; why not, otherwise."""
+        for _ in range(2):  # The child may go for want of work at the moment it is asked.
+            self.start()
+            if self._control is None:
+                return TableMiss.FAILED
+            try:
+                socket.send_fds(self._control, [digest], [source, target])
+                answer = self._control.recv(ANSWER.size)
+            except TimeoutError:
+                self.close()
+                return TableMiss.FAILED
+            except OSError:
+                answer = b""
+            if len(answer) == ANSWER.size:
+                return _miss(ANSWER.unpack(answer)[0])
+            self.close()
+        return TableMiss.FAILED
 
 
-def _miss(status: int | None) -> TableMiss:
-    """What it means that the child left no answer."""
-    if status is None or status < 0:
+def _miss(status: int) -> TableMiss | None:
+    """What it means how the process of a file ended."""
+    if status == ChildExit.DONE:
+        return None
+    if status == -signal.SIGXCPU:
         return TableMiss.TOO_LARGE
-    return TableMiss.FAILED if status == ChildExit.JAIL else TableMiss.MALFORMED
+    # Any other process may be killed because the host has no memory left: that is no fault of the file.
+    return TableMiss.FAILED if status in (ChildExit.JAIL, -signal.SIGKILL, -signal.SIGTERM) else TableMiss.MALFORMED

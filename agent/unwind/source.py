@@ -10,17 +10,16 @@ import os
 import queue
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from agent.records.binary import BinaryId
 from agent.records.unwind import TableMiss, UnwindTable
 from agent.unwind.cache import TableCache
-from agent.unwind.decode_child import MAX_FILES
-from agent.unwind.decoder import DecodeJob, decode_files
+from agent.unwind.decoder import Decoder
 from agent.unwind.table_file import TableError, identity_digest, unpack_table
+from emberwatch.v1.batch_pb2 import BUILD_ID_KIND_UNSPECIFIED
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +35,22 @@ class FleetTables(Protocol):
 
     def offer(self, binary_id: BinaryId, packed: bytes) -> None:
         """Give a table that was made here to the fleet."""
+        ...
+
+
+class TableDecoder(Protocol):
+    """Makes tables; used in the worker's thread only (decoder.py)."""
+
+    def start(self) -> None:
+        """Get ready for the next file."""
+        ...
+
+    def decode(self, source: int, digest: bytes) -> bytes:
+        """The packed table of a file or the packed reason, not checked."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
         ...
 
 
@@ -64,12 +79,20 @@ class SourceCounts:
     """Answers PENDING because too many were waiting."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class _Order:
-    binary_id: BinaryId
-    digest: bytes
-    source: int | None
+    """A wish; small files come first, for most stacks need libc and few need the largest library."""
+
+    size_bytes: int
+    number: int
+    binary_id: BinaryId = field(compare=False)
+    digest: bytes = field(compare=False)
+    source: int | None = field(compare=False)
     """A descriptor that the worker closes; None when the file is gone."""
+
+
+_LAST = _Order(-1, 0, BinaryId(BUILD_ID_KIND_UNSPECIFIED, b"", b""), b"", None)
+"""Tells the worker to end; comes before all others."""
 
 
 class TableSource:
@@ -79,11 +102,11 @@ class TableSource:
         self,
         settings: SourceSettings,
         fleet: FleetTables | None = None,
-        decode: Callable[[Sequence[DecodeJob]], list[bytes]] = decode_files,
+        decoder: TableDecoder | None = None,
     ) -> None:
         self._settings = settings
         self._fleet = fleet
-        self._decode = decode
+        self._decoder = decoder or Decoder()
         self._lock = threading.Lock()
         self._held: OrderedDict[BinaryId, Found] = OrderedDict()
         self._held_bytes = 0
@@ -91,7 +114,8 @@ class TableSource:
         self._ready: list[BinaryId] = []
         self._counts = SourceCounts()
         self._misses: Counter[TableMiss] = Counter()
-        self._orders: queue.Queue[_Order | None] = queue.Queue()
+        self._ordered = 0
+        self._orders: queue.PriorityQueue[_Order] = queue.PriorityQueue()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="unwind-tables", daemon=True)
         self._thread.start()
@@ -115,10 +139,12 @@ class TableSource:
                 return TableMiss.PENDING
             try:
                 own = None if source is None else os.dup(source)
+                size_bytes = 0 if own is None else os.fstat(own).st_size
             except OSError:
                 return TableMiss.UNREADABLE
             self._pending.add(binary_id)
-            self._orders.put(_Order(binary_id, identity_digest(binary_id), own))
+            self._ordered += 1
+            self._orders.put(_Order(size_bytes, self._ordered, binary_id, identity_digest(binary_id), own))
         return TableMiss.PENDING
 
     def take_ready(self) -> list[BinaryId]:
@@ -138,51 +164,37 @@ class TableSource:
             return dict(self._misses)
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """End the worker; what waits is dropped. A child that is decoding is not waited for."""
+        """End the worker; what waits is dropped. A file that is being decoded is waited for no longer than `timeout_s`."""
         self._closing.set()
-        self._orders.put(None)
+        self._orders.put(_LAST)
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
         cache = TableCache(self._settings.directory, self._settings.disk_bytes)
-        while not self._closing.is_set():
-            orders = self._next_orders()
-            try:
-                self._serve(cache, orders)
-            finally:
-                for order in orders:
+        self._decoder.start()
+        try:
+            while (order := self._orders.get()) is not _LAST:
+                try:
+                    self._serve(cache, order)
+                finally:
                     if order.source is not None:
                         os.close(order.source)
+        finally:
+            self._decoder.close()
+            while not self._orders.empty():
+                left = self._orders.get()
+                if left.source is not None:
+                    os.close(left.source)
 
-    def _next_orders(self) -> list[_Order]:
-        """At least one, and all that wait, up to what one child takes; none when closing."""
-        found: list[_Order] = []
-        order = self._orders.get()
-        while order is not None:
-            found.append(order)
-            if len(found) == MAX_FILES:
-                break
-            try:
-                order = self._orders.get_nowait()
-            except queue.Empty:
-                break
-        return found
-
-    def _serve(self, cache: TableCache, orders: Sequence[_Order]) -> None:
-        unknown = []
-        for order in orders:
-            known = cache.get(order.digest)
-            if known is not None:
-                self._answer(order, known, "from_disk")
-            elif not self._ask_fleet(cache, order):
-                unknown.append(order)
-        jobs = [DecodeJob(order.source, order.digest) for order in unknown if order.source is not None]
-        packed = iter(self._decode(jobs) if jobs else [])
-        for order in unknown:
+    def _serve(self, cache: TableCache, order: _Order) -> None:
+        known = cache.get(order.digest)
+        if known is not None:
+            self._answer(order, known, "from_disk")
+        elif not self._ask_fleet(cache, order):
             if order.source is None:
                 self._answer(order, TableMiss.UNREADABLE, None)
             else:
-                self._take_decoded(cache, order, next(packed))
+                self._take_decoded(cache, order, self._decoder.decode(order.source, order.digest))
 
     def _ask_fleet(self, cache: TableCache, order: _Order) -> bool:
         packed = self._fleet.fetch(order.binary_id) if self._fleet is not None else None

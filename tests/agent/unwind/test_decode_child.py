@@ -8,7 +8,6 @@ from pathlib import Path
 
 from agent.records.unwind import TableMiss, UnwindTable
 from agent.unwind.decode_child import packed_table_of
-from agent.unwind.decoder import DecodeJob, decode_files
 from agent.unwind.table_file import unpack_table
 from tests.support.eh_frames import program_file, section
 
@@ -30,17 +29,6 @@ def test_what_cannot_be_read_is_a_reason() -> None:
     assert unpack_table(packed_table_of(reader, DIGEST), DIGEST) is TableMiss.UNREADABLE
     os.close(reader)
     os.close(writer)
-
-
-def test_too_many_rows_end_at_a_limit(tmp_path: Path) -> None:
-    """Steps of zero bytes, each of which makes a row: 4,200 functions of 2,000."""
-    functions = [(0x1000 + 7 * index, 7, b"\x40" * 2000) for index in range(4200)]
-    (tmp_path / "worst").write_bytes(program_file(section(*functions)))
-    source = os.open(tmp_path / "worst", os.O_RDONLY)
-    try:
-        assert unpack_table(decode_files([DecodeJob(source, DIGEST)])[0], DIGEST) is TableMiss.TOO_LARGE
-    finally:
-        os.close(source)
 
 
 def test_nothing_of_the_agent_but_what_it_needs_is_loaded() -> None:

@@ -4,7 +4,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,6 @@ import pytest
 
 from agent.records.binary import BinaryId
 from agent.records.unwind import RuleKind, TableMiss, UnwindTable, rule
-from agent.unwind.decoder import DecodeJob
 from agent.unwind.source import Found, SourceCounts, SourceSettings, TableSource
 from agent.unwind.table_file import identity_digest, pack_miss, pack_table
 from emberwatch.v1 import batch_pb2 as pb
@@ -31,15 +30,21 @@ class FakeDecoder:
     def __init__(self) -> None:
         self.may_run = threading.Event()
         self.may_run.set()
-        self.files = 0
+        self.is_started = False
+        self.sizes: list[int] = []
         self.answer: Callable[[bytes], bytes] = lambda digest: pack_table(TABLE, digest)
 
-    def __call__(self, jobs: Sequence[DecodeJob]) -> list[bytes]:
+    def start(self) -> None:
+        self.is_started = True
+
+    def decode(self, source: int, digest: bytes) -> bytes:
         assert self.may_run.wait(WAIT_S)
-        for job in jobs:
-            os.fstat(job.source)
-        self.files += len(jobs)
-        return [self.answer(job.digest) for job in jobs]
+        assert self.is_started
+        self.sizes.append(os.fstat(source).st_size)
+        return self.answer(digest)
+
+    def close(self) -> None:
+        self.is_started = False
 
 
 class FakeFleet:
@@ -77,35 +82,65 @@ def settle(source: TableSource, binary_id: BinaryId, fd: int | None) -> Found:
 
 
 def test_a_table_is_made_once_and_then_comes_from_memory_and_disk(tmp_path: Path, decoder: FakeDecoder, source_fd: int) -> None:
-    source = TableSource(SourceSettings(tmp_path / "tables"), decode=decoder)
+    source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
     assert isinstance(settle(source, binary(1), source_fd), UnwindTable)
     assert source.take_ready() == [binary(1)]
     assert source.take_ready() == []
     assert isinstance(source.get(binary(1), None), UnwindTable)
     assert source.counts() == SourceCounts(decoded=1)
     source.close()
-    again = TableSource(SourceSettings(tmp_path / "tables"), decode=decoder)
+    again = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
     assert isinstance(settle(again, binary(1), None), UnwindTable)
     assert again.counts() == SourceCounts(from_disk=1)
-    assert decoder.files == 1
+    assert len(decoder.sizes) == 1
     again.close()
 
 
 def test_get_never_waits_for_the_decoder(tmp_path: Path, decoder: FakeDecoder, source_fd: int) -> None:
     decoder.may_run.clear()
-    source = TableSource(SourceSettings(tmp_path / "tables", waiting=2), decode=decoder)
+    source = TableSource(SourceSettings(tmp_path / "tables", waiting=2), decoder=decoder)
     for _ in range(3):
         assert [source.get(binary(number), source_fd) for number in (1, 2, 3)] == [TableMiss.PENDING] * 3
     assert source.counts().put_off == 3
     decoder.may_run.set()
     for number in (1, 2, 3):
         assert isinstance(settle(source, binary(number), source_fd), UnwindTable)
-    assert decoder.files == 3
+    assert len(decoder.sizes) == 3
     source.close()
 
 
+def test_small_files_come_first(tmp_path: Path, decoder: FakeDecoder) -> None:
+    decoder.may_run.clear()
+    source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
+    for number, size_bytes in enumerate((5, 7000, 13, 700)):
+        path = tmp_path / str(number)
+        path.write_bytes(bytes(size_bytes))
+        fd = os.open(path, os.O_RDONLY)
+        source.get(binary(number), fd)
+        os.close(fd)
+        time.sleep(0.05 if number == 0 else 0)  # The worker holds the first when the others come.
+    decoder.may_run.set()
+    settle(source, binary(1), None)
+    assert decoder.sizes == [5, 13, 700, 7000]
+    source.close()
+
+
+def test_what_waits_at_the_end_is_let_go(tmp_path: Path, decoder: FakeDecoder, source_fd: int) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    decoder.may_run.clear()
+    source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
+    for number in range(7):
+        source.get(binary(number), source_fd)
+    source.close(0.0)
+    decoder.may_run.set()
+    source.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(decoder.sizes) <= 1
+    assert source.get(binary(8), source_fd) is TableMiss.PENDING
+
+
 def test_descriptors_are_given_back(tmp_path: Path, decoder: FakeDecoder, source_fd: int) -> None:
-    source = TableSource(SourceSettings(tmp_path / "tables"), decode=decoder)
+    source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
     settle(source, binary(1), source_fd)
     before = len(list(Path("/proc/self/fd").iterdir()))
     for number in range(2, 40):
@@ -116,7 +151,7 @@ def test_descriptors_are_given_back(tmp_path: Path, decoder: FakeDecoder, source
 
 def test_a_reason_is_an_answer_and_is_counted(tmp_path: Path, decoder: FakeDecoder, source_fd: int) -> None:
     decoder.answer = lambda digest: pack_miss(TableMiss.NO_RULES, digest)
-    source = TableSource(SourceSettings(tmp_path / "tables"), decode=decoder)
+    source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
     assert settle(source, binary(1), source_fd) is TableMiss.NO_RULES
     assert source.misses() == {TableMiss.NO_RULES: 1}
     source.close()
@@ -124,13 +159,13 @@ def test_a_reason_is_an_answer_and_is_counted(tmp_path: Path, decoder: FakeDecod
 
 def test_a_child_that_writes_nonsense_costs_one_table(tmp_path: Path, decoder: FakeDecoder, source_fd: int) -> None:
     decoder.answer = lambda digest: pack_table(TABLE, bytes(16))
-    source = TableSource(SourceSettings(tmp_path / "tables"), decode=decoder)
+    source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
     assert settle(source, binary(1), source_fd) is TableMiss.MALFORMED
     source.close()
 
 
 def test_a_file_that_is_gone_is_asked_for_again_when_it_is_back(tmp_path: Path, decoder: FakeDecoder, source_fd: int) -> None:
-    source = TableSource(SourceSettings(tmp_path / "tables"), decode=decoder)
+    source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
     assert settle(source, binary(1), None) is TableMiss.UNREADABLE
     assert isinstance(settle(source, binary(1), source_fd), UnwindTable)
     source.close()
@@ -144,7 +179,7 @@ def test_one_agent_decodes_for_the_fleet(tmp_path: Path, decoder: FakeDecoder, s
     second = TableSource(SourceSettings(tmp_path / "second"), fleet, decoder)
     assert isinstance(settle(second, binary(1), None), UnwindTable)
     assert second.counts() == SourceCounts(from_fleet=1)
-    assert decoder.files == 1
+    assert len(decoder.sizes) == 1
     second.close()
 
 
@@ -159,7 +194,7 @@ def test_a_bad_table_of_the_fleet_is_refused_and_made_here(tmp_path: Path, decod
 
 def test_memory_is_bounded_and_what_left_comes_back_from_the_disk(tmp_path: Path, decoder: FakeDecoder, source_fd: int) -> None:
     table_bytes = TABLE.addresses.nbytes + TABLE.rules.nbytes
-    source = TableSource(SourceSettings(tmp_path / "tables", held_bytes=2 * table_bytes), decode=decoder)
+    source = TableSource(SourceSettings(tmp_path / "tables", held_bytes=2 * table_bytes), decoder=decoder)
     for number in (1, 2, 3):
         settle(source, binary(number), source_fd)
     assert isinstance(source.get(binary(3), None), UnwindTable)
