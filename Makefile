@@ -15,7 +15,7 @@ up: $(VENV)/installed
 test: $(VENV)/test-installed
 	$(BIN)/ruff check -q .
 	$(BIN)/ruff format --check -q .
-	$(BIN)/mypy agent server proto/emberwatch/v1/columns.py migrations
+	$(BIN)/mypy agent server proto/emberwatch/v1/columns.py proto/emberwatch/v1/unwind_table.py migrations
 	$(BIN)/python -m pytest -q
 
 bench: $(VENV)/bench-installed

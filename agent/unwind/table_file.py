@@ -1,133 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unwind tables as bytes: what the decoding child answers, the disk cache holds and the fleet shares. All three are read as hostile.
-
-header, 48 bytes LE    magic "EWUT", version u16, miss u16 (TableMiss, 0 = there is a table), rows u32, rules u32, body size u32,
-                       zero u32, digest of the binary's identity (16 bytes), the first 8 bytes of a BLAKE2b over all else
-body, zstd             first address u64; rules u32[rules]; for each row but the first its distance from the row before, for each row
-                       the index of its rule: u32 and u16, as byte planes (all lowest bytes first)
-"""
-
-import hashlib
-import struct
-
-import numpy as np
-import numpy.typing as npt
-import zstandard
+"""Unwind tables as bytes: what the decoding child answers, the disk cache holds and the fleet shares (emberwatch/v1/unwind_table.py)."""
 
 from agent.records.binary import BinaryId
-from agent.records.unwind import RuleKind, TableMiss, UnwindTable
+from agent.records.unwind import TableMiss, UnwindTable
+from emberwatch.v1 import unwind_table as wire
+from emberwatch.v1.unwind_table import DIGEST_BYTES, MAX_PACKED_BYTES
+from emberwatch.v1.unwind_table import UnwindTableError as TableError
 
-VERSION = 1
-"""Of the layout and of what the decoder makes of a file: tables of another version are made anew."""
-MAX_ROWS = 1 << 22
-MAX_RULES = 1 << 16
-MAX_PACKED_BYTES = 15 << 20
-MAX_ADDRESS = 1 << 47
-DIGEST_BYTES = 16
-_MAGIC = b"EWUT"
-_HEADER = struct.Struct("<4sHHIIII16s8s")
-_CHECK_BYTES = 8
-_ADDRESS_BYTES, _DELTA_BYTES, _INDEX_BYTES, _RULE_BYTES = 8, 4, 2, 4
-_LEVEL = 3
-
-
-class TableError(Exception):
-    """The bytes are no table of this version for this binary."""
+__all__ = ["DIGEST_BYTES", "MAX_PACKED_BYTES", "TableError", "identity_digest", "pack_miss", "pack_table", "unpack_table"]
 
 
 def identity_digest(binary_id: BinaryId) -> bytes:
     """What stands for a binary in files and their names."""
-    head = struct.pack("<II", binary_id.build_id_kind, len(binary_id.build_id))
-    return hashlib.blake2b(head + binary_id.build_id + binary_id.content_hash, digest_size=DIGEST_BYTES).digest()
+    return wire.identity_digest(binary_id.build_id_kind, binary_id.build_id, binary_id.content_hash)
 
 
 def pack_table(table: UnwindTable, digest: bytes) -> bytes:
     """The bytes of a table. Raises TableError when it is larger than any that is taken back."""
-    rules, index = np.unique(table.rules, return_inverse=True)
-    distances = np.diff(table.addresses)
-    rows = len(table.rules)
-    if not rows or rows > MAX_ROWS or len(rules) > MAX_RULES or (distances >> np.uint64(32)).any():
-        raise TableError(f"{rows} rows, {len(rules)} rules")
-    raw = struct.pack("<Q", int(table.addresses[0])) + rules.astype("<u4").tobytes()
-    raw += _planes(distances.astype("<u4")) + _planes(index.astype("<u2"))
-    return _seal(0, rows, len(rules), zstandard.ZstdCompressor(level=_LEVEL).compress(raw), digest)
+    return wire.pack_rows(table.addresses, table.rules, digest)
 
 
 def pack_miss(miss: TableMiss, digest: bytes) -> bytes:
     """The bytes that say that there is no table, and why."""
-    return _seal(miss, 0, 0, b"", digest)
+    return wire.pack_reason(miss, digest)
 
 
 def unpack_table(data: bytes, digest: bytes) -> UnwindTable | TableMiss:
     """Read what pack_table or pack_miss wrote for this binary; raises TableError for anything else."""
-    if len(data) < _HEADER.size or len(data) > MAX_PACKED_BYTES:
-        raise TableError(f"{len(data)} bytes")
-    magic, version, miss, rows, rules, body_bytes, zero, of, check = _HEADER.unpack_from(data)
-    if (magic, version, zero) != (_MAGIC, VERSION, 0):
-        raise TableError(f"magic {magic!r}, version {version}")
-    if of != digest:
-        raise TableError("the table of another binary")
-    if body_bytes != len(data) - _HEADER.size or check != _check(data[: _HEADER.size - _CHECK_BYTES], data[_HEADER.size :]):
-        raise TableError("damaged")
-    if miss:
-        return _miss(miss)
-    if not 0 < rows <= MAX_ROWS or not 0 < rules <= MAX_RULES:
-        raise TableError(f"{rows} rows, {rules} rules")
-    return _table(_inflate(data[_HEADER.size :], rows, rules), rows, rules)
-
-
-def _seal(miss: int, rows: int, rules: int, body: bytes, digest: bytes) -> bytes:
-    head = _HEADER.pack(_MAGIC, VERSION, miss, rows, rules, len(body), 0, digest, bytes(_CHECK_BYTES))[:-_CHECK_BYTES]
-    if len(body) + _HEADER.size > MAX_PACKED_BYTES:
-        raise TableError(f"{len(body)} bytes packed")
-    return head + _check(head, body) + body
-
-
-def _check(head: bytes, body: bytes) -> bytes:
-    return hashlib.blake2b(head + body, digest_size=_CHECK_BYTES).digest()
-
-
-def _miss(number: int) -> TableMiss:
+    found = wire.unpack(data, digest)
+    if isinstance(found, tuple):
+        return UnwindTable(*found)
     try:
-        return TableMiss(number)
+        return TableMiss(found)
     except ValueError:
-        raise TableError(f"unknown reason {number}") from None
-
-
-def _inflate(body: bytes, rows: int, rules: int) -> bytes:
-    size = _ADDRESS_BYTES + _RULE_BYTES * rules + _DELTA_BYTES * (rows - 1) + _INDEX_BYTES * rows
-    try:
-        if zstandard.frame_content_size(body) != size:
-            raise TableError("the size inside is another than its rows need")
-        raw = zstandard.ZstdDecompressor().decompress(body, max_output_size=size)
-    except zstandard.ZstdError as error:
-        raise TableError(f"cannot be inflated: {error}") from error
-    if len(raw) != size:
-        raise TableError("the size inside is another than its rows need")
-    return raw
-
-
-def _table(raw: bytes, rows: int, rules: int) -> UnwindTable:
-    first = struct.unpack_from("<Q", raw)[0]
-    at = _ADDRESS_BYTES
-    known = np.frombuffer(raw, "<u4", rules, at)
-    at += _RULE_BYTES * rules
-    distances = _unplanes(raw[at : at + _DELTA_BYTES * (rows - 1)], "<u4")
-    index = _unplanes(raw[at + _DELTA_BYTES * (rows - 1) :], "<u2")
-    if first >= MAX_ADDRESS or int(index.max()) >= rules or not distances.all():
-        raise TableError("addresses do not ascend, or a rule is missing")
-    addresses = np.concatenate((np.array([first], np.uint64), distances)).cumsum(dtype=np.uint64)
-    found = known[index].astype(np.uint32)
-    if int(addresses[-1]) >= MAX_ADDRESS or found[-1] != RuleKind.NONE:
-        raise TableError("the last row does not end the table")
-    return UnwindTable(addresses, found)
-
-
-def _planes(values: npt.NDArray[np.uint32] | npt.NDArray[np.uint16]) -> bytes:
-    return values.view(np.uint8).reshape(-1, values.itemsize).T.tobytes()
-
-
-def _unplanes(raw: bytes, kind: str) -> npt.NDArray[np.uint64]:
-    width = np.dtype(kind).itemsize
-    planes = np.frombuffer(raw, np.uint8).reshape(width, -1)
-    return np.ascontiguousarray(planes.T).view(kind).reshape(-1).astype(np.uint64)
+        raise TableError(f"unknown reason {found}") from None
