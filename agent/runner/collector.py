@@ -34,9 +34,10 @@ from agent.runner.unwinder import Sources as UnwindSources
 from agent.runner.unwinder import Unwinder, samples_by_process
 from agent.runner.uploader import Sources, Uploader
 from agent.ship.client import Client
+from agent.ship.fleet_tables import FleetTableClient
 from agent.ship.sender import Sender
 from agent.ship.spool import Spool, SpoolLimits
-from agent.unwind.source import SourceSettings, TableSource
+from agent.unwind.source import FleetTables, SourceSettings, TableSource
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import collector_pb2
 
@@ -97,7 +98,7 @@ class Collector:
         closing.callback(self._profiler.close)
         self._processes = ProcessTable(ProcessSettings())
         closing.callback(self._processes.close)
-        self._unwinder = self._start_unwinder(closing, data / "unwind")
+        self._unwinder = self._start_unwinder(closing, data / "unwind", FleetTableClient(client))
         self._layouts = LayoutKeeper()
         self._layout = self._layouts.current()
         self._builder = WindowBuilder()
@@ -111,12 +112,12 @@ class Collector:
         self._sender.start()
         closing.callback(self._sender.close, 1.0)
 
-    def _start_unwinder(self, closing: ExitStack, directory: Path) -> Unwinder | None:
+    def _start_unwinder(self, closing: ExitStack, directory: Path, fleet: FleetTables) -> Unwinder | None:
         """None where user stacks are walked by frame pointers."""
         maps = self._profiler.unwind_maps
         if maps is None:
             return None
-        tables = TableSource(SourceSettings(directory, held_bytes=_HELD_TABLES_BYTES))
+        tables = TableSource(SourceSettings(directory, held_bytes=_HELD_TABLES_BYTES), fleet)
         closing.callback(tables.close)
         return Unwinder(maps, UnwindSources(self._processes.get, self._processes.open_binary, tables))
 
