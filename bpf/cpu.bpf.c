@@ -56,7 +56,8 @@ BPF_PERCPU_ARRAY(ticks, struct tick_counts, BUFFERS);
 /* Processes that were signalled. Bound: SEEN_ENTRIES; when full they are not signalled and counted. The collector empties it. */
 BPF_HASH(seen, struct process_key, u64, SEEN_ENTRIES);
 
-/* Records: struct process_key, at first sight. When full they are lost; the process is found at the end of the window. */
+/* Records: struct process_key, at first sight, and when its mappings are not those it was unwound by any more. When full they are
+ * lost; the process is looked at at the end of the window. */
 BPF_RINGBUF_OUTPUT(new_processes, NEW_PROCESSES_PAGES);
 
 /* The sample under way, for the program that goes on with it. */
@@ -127,6 +128,13 @@ static __always_inline void store(struct pending *sample, struct tick_counts *ti
 		tick->map_busy++;
 }
 
+static __always_inline void process_of(struct process_key *process, struct cpu_key *key)
+{
+	process->start_boot_ns = key->start_boot_ns;
+	process->pid = key->pid;
+	process->exec_id = key->exec_id;
+}
+
 /* Kernel part, then user part; the latter may end in on_tick_unwind, and then this does not return. */
 static __always_inline void walk(struct bpf_perf_event_data *ctx, struct pending *sample, struct stack_home *home, bool is_unwinding)
 {
@@ -138,9 +146,7 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct pending
 		key->kernel_stack = store_stack(ctx, 0, STOP_NONE, home, &key->kernel_error);
 	if (key->is_kernel_thread)
 		return;
-	process.start_boot_ns = key->start_boot_ns;
-	process.pid = key->pid;
-	process.exec_id = key->exec_id;
+	process_of(&process, key);
 	if (is_unwinding && begin_unwinding(ctx, &process, code_segment))
 		unwinders.call(ctx, 0);
 	key->user_stack = store_stack(ctx, BPF_F_USER_STACK, is_unwinding ? STOP_NO_TABLE : STOP_NONE, home, &key->user_error);
@@ -208,6 +214,7 @@ int on_tick_unwind(struct bpf_perf_event_data *ctx)
 	struct unwinding *at = unwinding.lookup(&zero);
 	struct stack *stack = walked.lookup(&zero);
 	struct stack_home home = {};
+	struct process_key process = {};
 	struct tick_counts *tick;
 	int buffer;
 	u32 stop;
@@ -224,6 +231,9 @@ int on_tick_unwind(struct bpf_perf_event_data *ctx)
 	if (!tick || !find_home(&home, buffer))
 		return 0;
 	stack->stop = final_stop(at, stop);
+	process_of(&process, &sample->key);
+	if (stack->stop == STOP_NO_MAPPING && should_tell(&process))
+		new_processes.ringbuf_output(&process, sizeof(process), 0);
 	sample->key.user_stack = keep_stack(stack, &home, &sample->key.user_error);
 	store(sample, tick);
 	return 0;

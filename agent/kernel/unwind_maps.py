@@ -40,6 +40,8 @@ UNWIND_MAPPING = np.dtype(
 )
 """struct unwind_mapping in bpf/shared/unwind.h."""
 _PROCESS_KEY = struct.Struct("<QII")
+_PROCESS = struct.Struct("<IIQ")
+"""struct unwind_process: first, count, when it was told last that they do not hold."""
 _KEY_ZERO = (0).to_bytes(4, "little")
 
 
@@ -145,7 +147,7 @@ class UnwindMaps:
             return False
         old = self._of_process.get(key)
         try:
-            bpf.update(self._process_map, _key_bytes(key), struct.pack("<II", fresh.first, fresh.count))
+            bpf.update(self._process_map, _key_bytes(key), _PROCESS.pack(fresh.first, fresh.count, 0))
         except OSError as error:
             self._release(fresh)
             if error.errno != errno.E2BIG:

@@ -121,7 +121,7 @@ class CpuProfiler:
     def new_processes(self) -> list[ProcessKey]:
         """Processes seen for the first time since the last call, at most NEW_PROCESSES_LIMIT; the rest stays. Never waits.
 
-        One may be told of again after many thousand others.
+        One may be told of again after many thousand others, and when it maps code that unwinding does not know of.
         """
         records = self._ring.read(NEW_PROCESSES_LIMIT)
         self._signalled += len(records)

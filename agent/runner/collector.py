@@ -132,7 +132,7 @@ class Collector:
             is_told = lifeline.wait(left_s + _LATE_S if again_s is None else min(left_s + _LATE_S, again_s))
             if is_told or again_s is not None:
                 met = self._profiler.new_processes()
-                self._processes.see(met)
+                self._processes.update(met)
                 if self._unwinder is not None:
                     self._unwinder.meet(met)
 

@@ -22,6 +22,7 @@ enum {
 	NEAR_BYTES = 1 << 20,	   /* a frame pointer further up than this is none */
 	COMPAT_CODE_SEGMENT = 0x23, /* __USER32_CS: a 32-bit program */
 	START_SLACK_BYTES = 128,
+	TELL_AGAIN_NS = 50000000,
 };
 
 /* As RuleKind in agent/records/unwind.py, which says what each means and how a rule is packed. */
@@ -56,6 +57,7 @@ struct unwind_mapping {
 struct unwind_process {
 	u32 first;
 	u32 count;
+	u64 told_ns; /* when the collector was told last that it does not hold */
 };
 
 /* The frame being left, and the mapping its code lies in. */
@@ -176,7 +178,7 @@ static __always_inline u32 choose_rule(struct unwinding *at, u32 *stop)
 		return 0;
 	}
 	if (kind != MAPPING_FRAME_POINTERS && at->bp - at->sp >= NEAR_BYTES) {
-		*stop = STOP_NO_ROW;
+		*stop = at->mapping.end ? STOP_NO_ROW : STOP_NO_MAPPING;
 		return 0;
 	}
 	return RULE_FRAME_POINTER;
@@ -235,7 +237,8 @@ static __always_inline u32 leave_frame(struct unwinding *at)
 	return STOP_NONE;
 }
 
-/* Walk UNWIND_STEP frames at most. A frame is kept when its code lies in a mapping: what does not is no frame.
+/* Walk UNWIND_STEP frames at most. A caller is kept when its code lies in a mapping: what does not is no frame. The innermost one is
+ * kept in any case; code that was mapped a moment ago may well be left by frame pointers.
  * After a signal the interrupted address is kept one higher, like a return address, so that all but the first are alike.
  * Returns 0 when there is more, or why the walk ended. */
 static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack)
@@ -246,8 +249,11 @@ static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack
 
 		if (length >= STACK_FRAMES)
 			return STOP_CAP;
-		if (!find_mapping(at, at->ip - 1 + at->is_exact))
-			return STOP_NO_MAPPING;
+		if (!find_mapping(at, at->ip - 1 + at->is_exact)) {
+			if (length)
+				return STOP_NO_MAPPING;
+			at->mapping.kind = MAPPING_JIT;
+		}
 		stack->addresses[length] = at->ip + (length && at->is_exact);
 		stack->length = length + 1;
 		stop = leave_frame(at);
@@ -267,6 +273,19 @@ static __always_inline bool is_at_start(struct unwinding *at)
 	bpf_probe_read_kernel(&mm, sizeof(mm), &task->mm);
 	bpf_probe_read_kernel(&start, sizeof(start), &mm->start_stack);
 	return start - at->sp <= START_SLACK_BYTES;
+}
+
+/* Whether to tell the collector that a process has mappings it does not know of: now and then at most, for a stray return address looks
+ * the same. */
+static __always_inline bool should_tell(struct process_key *key)
+{
+	struct unwind_process *process = unwind_processes.lookup(key);
+	u64 now_ns = bpf_ktime_get_ns();
+
+	if (!process || now_ns - process->told_ns < TELL_AGAIN_NS)
+		return false;
+	process->told_ns = now_ns;
+	return true;
 }
 
 static __always_inline u32 final_stop(struct unwinding *at, u32 stop)
