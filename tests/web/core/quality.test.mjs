@@ -22,6 +22,13 @@ const FINE = {
 };
 const itemOf = (given, key) => quality.qualityItems({ ...FINE, ...given }).find((item) => item.key === key);
 
+test("stacks whose outermost frames were not found are not whole", () => {
+  const item = itemOf({ unwind_stopped_share: 0.23, whole_share: 0.77 }, "stacks");
+  assert.equal(item.isFine, false);
+  assert.match(item.words, /^23.0 % of the time lacks its outermost frames/);
+  assert.equal(quality.reasonWords("UNWIND_STOPPED"), "the outermost frames were not found");
+});
+
 test("a good graph has nothing in amber", () => {
   assert.deepEqual(
     quality.qualityItems(FINE).map(({ label, value, isFine }) => `${label} ${value} ${isFine}`),
