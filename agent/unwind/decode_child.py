@@ -24,6 +24,8 @@ from agent.unwind.lockstep import decode
 from agent.unwind.table_file import DIGEST_BYTES, MAX_PACKED_BYTES, TableError, pack_miss, pack_table
 
 IDLE_S = 60.0
+_NICE = 5
+"""The profiled host comes first."""
 ANSWER = struct.Struct("<i")
 _LIMITS = JailLimits(memory_bytes=1 << 30, cpu_s=10, file_bytes=MAX_PACKED_BYTES)
 
@@ -89,6 +91,7 @@ def main(arguments: list[str]) -> int:
     """Serve until nobody asks; 0, or ChildExit.JAIL when the rights could not be given up."""
     control, uid, gid = (int(argument) for argument in arguments)
     try:
+        os.nice(_NICE)
         drop_rights(uid, gid)
     except OSError:
         return ChildExit.JAIL

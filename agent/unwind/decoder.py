@@ -19,7 +19,7 @@ from agent.unwind.table_file import MAX_PACKED_BYTES, pack_miss
 
 log = logging.getLogger(__name__)
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 """For one file, by the clock; the CPU time of its process is bounded by itself."""
 _PROGRAM = (sys.executable, "-I", "-m", "agent.unwind.decode_child")
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}

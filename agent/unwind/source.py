@@ -96,7 +96,7 @@ _LAST = _Order(-1, 0, BinaryId(BUILD_ID_KIND_UNSPECIFIED, b"", b""), b"", None)
 
 
 class TableSource:
-    """`get` and `take_ready` may be called from any thread."""
+    """All methods may be called from any thread."""
 
     def __init__(
         self,
@@ -111,7 +111,6 @@ class TableSource:
         self._held: OrderedDict[BinaryId, Found] = OrderedDict()
         self._held_bytes = 0
         self._pending: set[BinaryId] = set()
-        self._ready: list[BinaryId] = []
         self._counts = SourceCounts()
         self._misses: Counter[TableMiss] = Counter()
         self._ordered = 0
@@ -123,7 +122,7 @@ class TableSource:
     def get(self, binary_id: BinaryId, source: int | None) -> Found:
         """The table of a binary or why there is none; never waits. `source` is a descriptor of its file, which stays the caller's.
 
-        After PENDING the binary appears in `take_ready` once there is an answer. Without a descriptor only disk and fleet are asked.
+        After PENDING, ask again. Without a descriptor only disk and fleet are asked.
         """
         with self._lock:
             found = self._held.get(binary_id)
@@ -146,12 +145,6 @@ class TableSource:
             self._ordered += 1
             self._orders.put(_Order(size_bytes, self._ordered, binary_id, identity_digest(binary_id), own))
         return TableMiss.PENDING
-
-    def take_ready(self) -> list[BinaryId]:
-        """Binaries that got an answer since the last call."""
-        with self._lock:
-            ready, self._ready = self._ready, []
-            return ready
 
     def counts(self) -> SourceCounts:
         """Counters."""
@@ -233,7 +226,6 @@ class TableSource:
             if isinstance(found, TableMiss):
                 self._misses[found] += 1
             self._pending.discard(order.binary_id)
-            self._ready.append(order.binary_id)
 
     def _count(self, counter: str) -> None:
         with self._lock:

@@ -2,6 +2,7 @@
 """Tests of the decoder in lock step: equal to the reference, on files of this machine and on whatever hypothesis finds."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.records.unwind import RuleKind, TableMiss, UnwindTable
+from agent.records.unwind import RuleKind, TableMiss, UnwindTable, rule
 from agent.unwind import lockstep
 from agent.unwind.eh_frame import DecodeRefused, EhFrame, find_eh_frame
 from agent.unwind.lockstep import decode
 from agent.unwind.scalar import decode_scalar
 from tests.support.eh_frames import cie, frame, section
+from tests.support.readelf import ReadelfRow, readelf_rows
 
 _LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 FILES = [
@@ -70,6 +72,35 @@ def test_files_of_this_machine_give_what_the_reference_gives(path: Path) -> None
     assert_same(table, decode_scalar(found))
     unsupported = np.count_nonzero(table.rules == RuleKind.UNSUPPORTED)
     assert unsupported < 0.01 * len(table.rules)
+
+
+def expected_rule(row: ReadelfRow) -> int | None:
+    """The rule for a row of readelf; None where it does not print enough to tell."""
+    if row.ra == "u":
+        return RuleKind.END
+    found = re.fullmatch(r"(rsp|rbp)\+(\d+)", row.cfa)
+    if found is None or row.bp == "exp":
+        return None
+    bp = re.fullmatch(r"c-(\d+)", row.bp)
+    if row.ra != "c-8" or (bp is None and row.bp not in ("u", "s")):
+        return RuleKind.UNSUPPORTED
+    kind = RuleKind.SP if found[1] == "rsp" else RuleKind.BP
+    return rule(kind, int(found[2]) // 8, 0 if bp is None else int(bp[1]) // 8)
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.name in ("libm.so.6", "libc.so.6")], ids=lambda path: path.name)
+def test_rules_are_those_of_binutils(path: Path) -> None:
+    table = decode(eh_frame_of(path))
+    compared, wrong = 0, []
+    for row in readelf_rows(path):
+        expected = expected_rule(row)
+        if expected is not None:
+            ours = int(table.rules[np.searchsorted(table.addresses, row.address, side="right") - 1])
+            compared += 1
+            if ours != expected:
+                wrong.append((row, hex(ours)))
+    assert not wrong
+    assert compared > 1000
 
 
 @settings(max_examples=150, deadline=None)

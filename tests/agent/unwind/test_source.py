@@ -84,8 +84,6 @@ def settle(source: TableSource, binary_id: BinaryId, fd: int | None) -> Found:
 def test_a_table_is_made_once_and_then_comes_from_memory_and_disk(tmp_path: Path, decoder: FakeDecoder, source_fd: int) -> None:
     source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
     assert isinstance(settle(source, binary(1), source_fd), UnwindTable)
-    assert source.take_ready() == [binary(1)]
-    assert source.take_ready() == []
     assert isinstance(source.get(binary(1), None), UnwindTable)
     assert source.counts() == SourceCounts(decoded=1)
     source.close()
