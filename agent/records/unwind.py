@@ -15,7 +15,8 @@ A rule is one u32 and says how to get from a frame to its caller (x86-64; the re
     DEREF       CFA = [rbp + 8 * offset], the caller's rbp is [rbp]     (a stack realigned by gcc)
     DEREF + 19  CFA = [rsp + 8 * offset] + 8, rbp by bits 20-31         (OpenSSL's assembly)
     END         the outermost frame: there is no caller
-    UNSUPPORTED there is a rule, and it is none of these
+    UNSUPPORTED there is a rule, and it is none of these; bits 3-31 are 0, or it holds only where the CPU itself was, whose registers
+                are all known: CFA = register + 8 * offset, offset in bits 3-14, DWARF number of the register in bits 15-18
     NONE        no rule: a hole between functions that have some
 """
 
@@ -29,6 +30,9 @@ OFFSET_SHIFT = 3
 OFFSET_MASK = 0xFFFF
 SP_BASE_BIT = 1 << 19
 BP_SHIFT = 20
+REGISTER_SHIFT = 12
+"""Within the offset of UNSUPPORTED."""
+MAX_REGISTER_WORDS = 0xFFF
 MAX_BP_WORDS = 0xFFF
 
 

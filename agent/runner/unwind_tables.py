@@ -32,9 +32,6 @@ class TableSource(Protocol):
     def get(self, binary_id: BinaryId, source: int | None, /) -> UnwindTable | TableMiss:
         """Never waits. The descriptor stays the caller's; what is PENDING is asked for again."""
 
-    def take_ready(self) -> list[BinaryId]:
-        """Binaries that got an answer since the last call."""
-
 
 @dataclass(slots=True)
 class TableCounts:
@@ -94,7 +91,6 @@ class ResidentTables:
     def arrived(self) -> set[ProcessKey]:
         """Ask again for what was pending; gives the processes whose walks change by what came."""
         changed: set[ProcessKey] = set()
-        self._source.take_ready()  # Those that were put off are not among them, so all are asked.
         for table in self._tables.values():
             if table.placed is TableMiss.PENDING and not table.rows_wanted:
                 self._ask(table)

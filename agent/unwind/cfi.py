@@ -7,13 +7,15 @@ Of all registers only rsp, rbp and the return address matter; what the kernel ca
 from dataclasses import dataclass
 from enum import IntEnum
 
-from agent.records.unwind import MAX_BP_WORDS, OFFSET_MASK, RuleKind, rule
+from agent.records.unwind import MAX_BP_WORDS, MAX_REGISTER_WORDS, OFFSET_MASK, REGISTER_SHIFT, RuleKind, rule
 from agent.unwind.leb import LebError, signed_leb, unsigned_leb
 
 RBP, RSP, RIP = 6, 7, 16
 DEREF_SP = 8
 """A CFA kept behind a word on the stack: RuleKind.DEREF with bit 19."""
-CFA_KINDS = {RSP: RuleKind.SP, RBP: RuleKind.BP}
+IN_REGISTER = 16
+"""Added to the number of a register that the CFA is counted from, other than rsp and rbp."""
+CFA_KINDS: dict[int, int] = {number: IN_REGISTER + number for number in range(RIP)} | {RSP: RuleKind.SP, RBP: RuleKind.BP}
 BP_UNKNOWN, BP_AT_RBP = -1, -2
 """Values of State.bp beside the number of words below the CFA (0: unchanged): rbp lies elsewhere; it lies at [rbp]."""
 RA_BELOW_CFA, RA_NONE, RA_ELSEWHERE = 0, 1, 2
@@ -58,7 +60,7 @@ class State:
     """What holds at one address."""
 
     kind: int = RuleKind.UNSUPPORTED
-    """RuleKind of the CFA, or DEREF_SP."""
+    """RuleKind of the CFA, DEREF_SP, or IN_REGISTER and more."""
     offset: int = 0
     """Of the CFA, bytes."""
     bp: int = 0
@@ -93,6 +95,9 @@ def rule_of(state: State) -> int:
         return rule(RuleKind.DEREF, words, bp, sp_base=True) if -0x8000 <= words < 0x8000 else RuleKind.UNSUPPORTED
     if state.kind in (RuleKind.SP, RuleKind.BP):
         return rule(RuleKind(state.kind), words, bp) if 0 <= words <= OFFSET_MASK else RuleKind.UNSUPPORTED
+    if state.kind >= IN_REGISTER:
+        place = state.kind - IN_REGISTER << REGISTER_SHIFT | words
+        return rule(RuleKind.UNSUPPORTED, place, bp) if 0 <= words <= MAX_REGISTER_WORDS else RuleKind.UNSUPPORTED
     return rule(RuleKind.PLT, words) if state.kind == RuleKind.PLT else RuleKind.UNSUPPORTED
 
 

@@ -34,6 +34,11 @@ enum {
 	RULE_OFFSET_MASK = 0xffff,
 	RULE_SP_BASE = 1 << 19,
 	RULE_BP_SHIFT = 20,
+	RULE_REGISTER_SHIFT = 12, /* within the offset of RULE_UNSUPPORTED */
+	RULE_REGISTER_OFFSET_MASK = 0xfff,
+	DWARF_RAX = 0,
+	DWARF_R10 = 10,
+	DWARF_R11 = 11,
 	RULE_FRAME_POINTER = RULE_BP | 2 << RULE_OFFSET_SHIFT | 2 << RULE_BP_SHIFT,
 	SIGNAL_BP = 120, /* in struct ucontext, as the kernel lays it out for rt_sigreturn */
 	SIGNAL_SP = 160,
@@ -65,10 +70,13 @@ struct unwinding {
 	u64 ip;
 	u64 sp;
 	u64 bp;
+	u64 ax; /* these three of the innermost frame only */
+	u64 r10;
+	u64 r11;
 	struct unwind_mapping mapping;
 	struct unwind_process process;
 	u32 is_exact; /* ip is where the CPU was, no return address: the innermost frame, or one that a signal interrupted */
-	u32 padding;
+	u32 has_registers;
 };
 
 /* Two rows an element: offset in the page << 16 | index of the rule. Mapped by the collector. */
@@ -191,7 +199,23 @@ static __always_inline u32 leave_signal_frame(struct unwinding *at)
 	if (!read_user(&at->ip, sp + SIGNAL_IP) || !read_user(&at->bp, sp + SIGNAL_BP) || !read_user(&at->sp, sp + SIGNAL_SP))
 		return STOP_UNREADABLE;
 	at->is_exact = 1;
+	at->has_registers = 0;
 	return STOP_NONE;
+}
+
+/* The CFA in another register than rsp and rbp, as compilers (r10) and assembly (rax, r11) keep it for some instructions: 0 unless it is
+ * known. */
+static __always_inline u64 frame_in_register(struct unwinding *at, u64 offset)
+{
+	u64 number = offset >> RULE_REGISTER_SHIFT, words = offset & RULE_REGISTER_OFFSET_MASK;
+
+	if (!at->has_registers || !offset)
+		return 0;
+	if (number == DWARF_R11)
+		return at->r11 + words * 8;
+	if (number == DWARF_R10)
+		return at->r10 + words * 8;
+	return number == DWARF_RAX ? at->ax + words * 8 : 0;
 }
 
 /* From a frame to its caller. Returns 0 to go on, or why there is none. */
@@ -220,8 +244,12 @@ static __always_inline u32 leave_frame(struct unwinding *at)
 		if (!read_user(&frame_addr, at->bp + deref_offset) || !read_user(&bp, at->bp))
 			return STOP_UNREADABLE;
 		bp_words = 0;
+	} else if (kind == RULE_UNSUPPORTED) {
+		frame_addr = frame_in_register(at, offset);
+		if (!frame_addr)
+			return STOP_UNSUPPORTED;
 	} else {
-		return kind == RULE_END ? STOP_BOTTOM : STOP_UNSUPPORTED;
+		return STOP_BOTTOM;
 	}
 	if (!read_user(&ip, frame_addr - 8) || (bp_words && !read_user(&bp, frame_addr - 8 * (u64)bp_words)))
 		return STOP_UNREADABLE;
@@ -233,7 +261,7 @@ static __always_inline u32 leave_frame(struct unwinding *at)
 	at->ip = ip;
 	at->sp = frame_addr;
 	at->bp = bp;
-	at->is_exact = 0;
+	at->is_exact = at->has_registers = 0;
 	return STOP_NONE;
 }
 
@@ -310,6 +338,9 @@ static __always_inline void saved_registers(struct unwinding *at, u64 *code_segm
 	bpf_probe_read_kernel(&at->ip, sizeof(at->ip), &regs->ip);
 	bpf_probe_read_kernel(&at->sp, sizeof(at->sp), &regs->sp);
 	bpf_probe_read_kernel(&at->bp, sizeof(at->bp), &regs->bp);
+	bpf_probe_read_kernel(&at->ax, sizeof(at->ax), &regs->ax);
+	bpf_probe_read_kernel(&at->r10, sizeof(at->r10), &regs->r10);
+	bpf_probe_read_kernel(&at->r11, sizeof(at->r11), &regs->r11);
 	bpf_probe_read_kernel(code_segment, sizeof(u16), &regs->cs);
 }
 
@@ -325,12 +356,15 @@ static __always_inline bool begin_unwinding(struct bpf_perf_event_data *ctx, str
 		return false;
 	at->process = *process;
 	at->mapping.start = at->mapping.end = 0;
-	at->is_exact = 1;
+	at->is_exact = at->has_registers = 1;
 	stack->length = 0;
 	if (is_user_mode(code_segment)) {
 		at->ip = ctx->regs.ip;
 		at->sp = ctx->regs.sp;
 		at->bp = ctx->regs.bp;
+		at->ax = ctx->regs.ax;
+		at->r10 = ctx->regs.r10;
+		at->r11 = ctx->regs.r11;
 	} else {
 		saved_registers(at, &code_segment);
 	}

@@ -43,6 +43,7 @@ def run(effort: Effort) -> Iterator[Line]:
 def _cost_lines(load: Load, folder: Path, rounds: int) -> Iterator[Line]:
     with observing(folder, folder, [process.pid for process in load.processes], rate_hz=7) as observer:
         timers = CpuTimers(observer.profiler._program.function("on_tick"), 1_000_000_000 // RATE_HZ, time.monotonic_ns)
+        timers.open_missing()
         observer.meet_until_tables_are_there()
         timers.close()
         observer.window()

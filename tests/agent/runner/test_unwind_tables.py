@@ -60,9 +60,6 @@ class FakeSource:
         self.asked.append(binary_id)
         return self.answers.get(binary_id, TableMiss.PENDING)
 
-    def take_ready(self) -> list[BinaryId]:
-        return []
-
 
 def table_of(rows: int) -> UnwindTable:
     """So many rows within one page."""

@@ -70,7 +70,9 @@ def test_a_remembered_state_comes_back_whole() -> None:
         (b"\x86\x03\x0f\x05\x77\x28\x06\x23\x08", rule(RuleKind.DEREF, 5, 3, sp_base=True)),  # CFA = [rsp + 40] + 8
         (b"\x0f\x02\x77\x08", UNSUPPORTED),  # CFA = rsp + 8 as an expression
         (b"\x0f\x00", UNSUPPORTED),
-        (b"\x0c\x0a\x00", UNSUPPORTED),  # CFA = r10
+        (b"\x0c\x0a\x00", rule(RuleKind.UNSUPPORTED, 10 << 12)),  # CFA = r10
+        (b"\x86\x03\x0c\x0b\x08", rule(RuleKind.UNSUPPORTED, 11 << 12 | 1, 3)),  # CFA = r11 + 8, rbp three words below
+        (b"\x0c\x0b\x80\x80\x02", UNSUPPORTED),  # 32 KiB from r11: one word more than 12 bits can say
         (b"\x0e\x0c", UNSUPPORTED),  # no multiple of 8
         (b"\x0e\x80\x80\x20", UNSUPPORTED),  # 512 KiB, one word more than 16 bits can say
         (b"\x0e\xf8\xff\x1f", rule(RuleKind.SP, 0xFFFF)),
