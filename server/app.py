@@ -72,7 +72,10 @@ class Server:
         lock = DirectoryLock(data)
         self._closing.callback(lock.release)
         url = f"sqlite:///{data / 'emberwatch.db'}"
-        migrate(url)
+        try:
+            migrate(url)
+        except Overloaded as error:
+            raise ServerError(f"cannot start on the data in {data}: {error}") from error
         self._store = SqlStore(url)
         self._closing.callback(self._store.close)
         roots = tuple(Path(root) for root in self._settings.debug_roots.split(":") if root)
@@ -149,7 +152,7 @@ class Server:
                     pass
                 while not self._is_closing.is_set() and not self._store.retire(limits, time.time_ns()).is_done:
                     pass
-            except Overloaded as error:
+            except ServerError as error:  # Nothing is lost: the same step is due again.
                 log.warning("upkeep put off reason=%s", error)
 
 

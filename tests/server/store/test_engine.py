@@ -71,3 +71,9 @@ def test_second_server_on_one_directory_is_refused_until_the_first_lets_go(tmp_p
     assert "another server (process" in refused.stderr
     lock.release()
     DirectoryLock(tmp_path).release()
+
+
+def test_directory_that_cannot_hold_the_lock_is_named(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(ConfigError, match=r"cannot write to .*/lock: Is a directory"):
+        DirectoryLock(tmp_path)
