@@ -393,24 +393,3 @@ def test_a_perf_map_is_not_handed_on_by_an_exec() -> None:
     assert old is not None and list(old.names) == [b"of_a"]
     assert (found.get(after).fate, found.get(after).perf_map) == (Fate.ALIVE, None)
     found.close()
-
-
-def test_the_vdso_can_be_uploaded() -> None:
-    found = table()
-    key = key_of(os.getpid())
-    found.see([key])
-    binary = next((m.binary for m in found.get(key).mappings if m.kind is MappingKind.VDSO), None)
-    if binary is None:
-        pytest.skip("no vDSO is mapped, or /proc/self/mem cannot be read")
-    fd = found.open_binary(binary.id)
-    assert fd is not None
-    assert os.fstat(fd).st_size == binary.size_bytes
-    assert os.pread(fd, 4, 0) == b"\x7fELF"
-    os.close(fd)
-    found.close()
-
-
-def test_the_idle_task_is_no_process() -> None:
-    """PID 0 has no folder in /proc; nothing is ever filed under the name swapper."""
-    process = first_look(ProcessKey(0, 0, 0))
-    assert (process.fate, process.service) == (Fate.EXITED, b"[exited]")
