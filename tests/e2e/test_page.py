@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from agent.ship.client import Client
 from emberwatch.v1 import batch_pb2 as pb
@@ -37,18 +37,24 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture(scope="module")
-def page(server: RunningServer) -> Iterator[Page]:
-    """A page whose console must stay silent to the end."""
+def browser() -> Iterator[Browser]:
     assert CHROMIUM is not None, "no chromium on this machine: make test installs it"
-    complaints: list[str] = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        opened = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light", timezone_id="UTC")
-        opened.set_default_timeout(15_000)
-        opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-        opened.on("pageerror", lambda error: complaints.append(str(error)))
-        yield opened
-        browser.close()
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    """A page whose console must stay silent to the end."""
+    complaints: list[str] = []
+    opened = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light", timezone_id="UTC")
+    opened.set_default_timeout(15_000)
+    opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    yield opened
+    opened.close()
     assert [text for text in complaints if "Canvas2D: Multiple readback" not in text] == []
 
 
@@ -112,13 +118,13 @@ def test_brush_changes_the_range_and_a_link_restores_the_view(page: Page, server
     expect(page.locator(".graph-summary")).to_have_text(half)
 
 
-def test_policy_lets_nothing_inline_run(page: Page, server: RunningServer) -> None:
-    answer = page.request.get(f"http://{server.http}/")
+def test_policy_lets_nothing_inline_run(browser: Browser, server: RunningServer) -> None:
+    other = browser.new_page()
+    answer = other.goto(f"http://{server.http}/")
+    assert answer is not None
     policy = answer.headers["content-security-policy"]
     assert "script-src 'self'" in policy
     assert "unsafe-inline" not in policy
-    other = page.context.new_page()
-    other.goto(f"http://{server.http}/")
     other.evaluate("() => { const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s); }")
     assert other.evaluate("() => window.ran === undefined")
     other.close()
