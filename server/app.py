@@ -22,7 +22,7 @@ from server.ingest.push import Ingest
 from server.ingest.service import add_services
 from server.query.binary_query import NameState
 from server.query.profile_query import ProfileQuery
-from server.store.engine import DirectoryLock
+from server.store.engine import DirectoryLock, address_of_file
 from server.store.migrate import migrate
 from server.store.protocol import BinaryInfo, RetireLimits
 from server.store.sql_store import SqlStore
@@ -71,7 +71,7 @@ class Server:
         data = _made(Path(self._settings.data_dir))
         lock = DirectoryLock(data)
         self._closing.callback(lock.release)
-        url = f"sqlite:///{data / 'emberwatch.db'}"
+        url = address_of_file(data / "emberwatch.db")
         try:
             migrate(url)
         except Overloaded as error:

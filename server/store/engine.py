@@ -35,14 +35,19 @@ _FULL = {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def open_engine(url: str, busy_timeout_s: float = 5.0) -> sa.Engine:
+def address_of_file(path: Path) -> sa.URL:
+    """The address of an SQLite file of any name; in one that is text, a question mark ends the name."""
+    return sa.URL.create("sqlite", database=str(path))
+
+
+def open_engine(url: str | sa.URL, busy_timeout_s: float = 5.0) -> sa.Engine:
     """Connect to the database at an SQLAlchemy URL. Nothing is opened yet. Raises ConfigError for a URL that makes no sense."""
     try:
         parsed = sa.make_url(url)
         if parsed.get_backend_name() != "sqlite":
             return sa.create_engine(parsed, pool_size=8, max_overflow=MOST_CONNECTIONS - 8, pool_timeout=busy_timeout_s)
     except (sa.exc.ArgumentError, ImportError) as error:
-        raise ConfigError(f"the store's address {url.rsplit('@', maxsplit=1)[-1]!r} cannot be used: {error}") from error
+        raise ConfigError(f"the store's address {str(url).rsplit('@', maxsplit=1)[-1]!r} cannot be used: {error}") from error
     arguments = {"check_same_thread": False, "timeout": busy_timeout_s}
     engine = sa.create_engine(
         parsed, poolclass=QueuePool, pool_size=8, max_overflow=MOST_CONNECTIONS - 8, pool_timeout=busy_timeout_s, connect_args=arguments
