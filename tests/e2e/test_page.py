@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from agent.ship.client import Client
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import collector_pb2
 from tests.support.batches import push_of
 from tests.support.servers import RunningServer, serving
-from tests.web.conftest import CHROMIUM
 from tests.web.test_flame_graph import PIXEL, SURFACE
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded.batch.zst"
@@ -34,15 +33,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
             assert answer.status == collector_pb2.PUSH_STATUS_STORED
         client.close()
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM is not None, "no chromium on this machine: make test installs it"
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")
