@@ -5,6 +5,7 @@ A field `rate_hz` is the flag --rate-hz, the variable EMBERWATCH_RATE_HZ and the
 Flags win over the environment, the environment over the file.
 """
 
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
@@ -13,6 +14,8 @@ from typing import Any, TypeVar
 from agent.errors import ConfigError
 
 Value = TypeVar("Value", str, int, bool)
+_HOST_BYTES = 256
+"""What the server takes as the value of a label."""
 Check = Callable[[Any], str | None]
 """Gives a sentence when a value cannot be used."""
 
@@ -28,7 +31,25 @@ def _between(low: int, high: int) -> Check:
 
 def _host_and_port(value: str) -> str | None:
     host, _, port = value.rpartition(":")
-    return None if host and port.isdigit() and 0 < int(port) < 65536 else "must be HOST:PORT"
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536
+    return None if _is_host(host) and is_port else "must be HOST:PORT"
+
+
+def _is_host(name: str) -> bool:
+    """Whether it may stand for a host at all: the look-up of the system, and gRPC, raise for what does not."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
+
+
+def _host_name(value: str) -> str | None:
+    return None if len(os.fsencode(value)) <= _HOST_BYTES else f"must have at most {_HOST_BYTES} bytes"
+
+
+def _numbers(value: str) -> str | None:
+    is_list = all(part.strip().isascii() and part.strip().isdigit() for part in value.split(",") if part)
+    return None if is_list else "must be numbers with commas between"
 
 
 def _level(value: str) -> str | None:
@@ -41,10 +62,10 @@ class Settings:
 
     server: str = _row("127.0.0.1:4041", "Where the server takes windows, HOST:PORT.", _host_and_port)
     insecure: bool = _row(False, "Send without encryption to a server that is not on this host.")
-    host: str = _row("", "Name of this host; empty means the host name.")
+    host: str = _row("", "Name of this host; empty means the host name.", _host_name)
     rate_hz: int = _row(99, "Samples a second and CPU; 99 and 49 keep out of step with timers.", _between(1, 10_000))
     window_s: int = _row(10, "Length of a window, seconds; windows start at multiples of it.", _between(1, 60))
-    pid: str = _row("", "Only these processes and what they start: PIDs with commas between.")
+    pid: str = _row("", "Only these processes and what they start: PIDs with commas between.", _numbers)
     cgroup: str = _row("", "Only processes in this cgroup (a folder under /sys/fs/cgroup).")
     data_dir: str = _row("/var/lib/emberwatch-agent", "Folder for the spool, the agent's id and caches.")
     spool_bytes: int = _row(512 << 20, "Most bytes of windows kept while the server cannot be reached.", _between(1 << 20, 1 << 40))
@@ -58,7 +79,7 @@ class Settings:
 
     def host_name(self) -> bytes:
         """The name this host goes by."""
-        return (self.host or socket.gethostname()).encode()
+        return os.fsencode(self.host or socket.gethostname())
 
 
 def checked(settings: Settings) -> Settings:
@@ -68,8 +89,6 @@ def checked(settings: Settings) -> Settings:
         complaint = row.metadata["check"](value)
         if complaint:
             raise ConfigError(f"{row.name} is {value!r}: {complaint}")
-    if any(not part.strip().isdigit() for part in settings.pid.split(",") if part):
-        raise ConfigError(f"pid is {settings.pid!r}: must be numbers with commas between")
     return settings
 
 

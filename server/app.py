@@ -22,7 +22,7 @@ from server.ingest.push import Ingest
 from server.ingest.service import add_services
 from server.query.binary_query import NameState
 from server.query.profile_query import ProfileQuery
-from server.store.engine import DirectoryLock
+from server.store.engine import DirectoryLock, address_of_file
 from server.store.migrate import migrate
 from server.store.protocol import BinaryInfo, RetireLimits
 from server.store.sql_store import SqlStore
@@ -72,8 +72,11 @@ class Server:
         data = _made(Path(self._settings.data_dir))
         lock = DirectoryLock(data)
         self._closing.callback(lock.release)
-        url = f"sqlite:///{data / 'emberwatch.db'}"
-        migrate(url)
+        url = address_of_file(data / "emberwatch.db")
+        try:
+            migrate(url)
+        except Overloaded as error:
+            raise ServerError(f"cannot start on the data in {data}: {error}") from error
         self._store = SqlStore(url)
         self._closing.callback(self._store.close)
         roots = tuple(Path(root) for root in self._settings.debug_roots.split(":") if root)
@@ -151,7 +154,7 @@ class Server:
                     pass
                 while not self._is_closing.is_set() and not self._store.retire(limits, time.time_ns()).is_done:
                     pass
-            except Overloaded as error:
+            except ServerError as error:  # Nothing is lost: the same step is due again.
                 log.warning("upkeep put off reason=%s", error)
 
 

@@ -5,6 +5,7 @@ A field `data_dir` is the flag --data-dir, the variable EMBERWATCH_DATA_DIR and 
 emberwatch.toml. Flags win over the environment, the environment over the file.
 """
 
+import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
@@ -21,7 +22,16 @@ def _row(default: Value, explanation: str, check: Callable[[Any], str | None] = 
 
 def _address(value: str) -> str | None:
     host, _, port = value.rpartition(":")
-    return None if host and port.isdigit() and int(port) < 65536 else "must be HOST:PORT (port 0 takes a free one)"
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536
+    return None if _is_host(host) and is_port else "must be HOST:PORT (port 0 takes a free one)"
+
+
+def _is_host(name: str) -> bool:
+    """Whether it may stand for a host at all: the system's look-up raises for what does not."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def _positive(value: int) -> str | None:
@@ -64,4 +74,7 @@ def checked(settings: Settings) -> Settings:
 def is_loopback(address: str) -> bool:
     """Whether HOST:PORT names this host only."""
     host = address.rpartition(":")[0].strip("[]")
-    return host in {"localhost", "::1"} or host.startswith("127.")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

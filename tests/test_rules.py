@@ -201,6 +201,18 @@ def test_bpf_sources_hold_no_forbidden_construct() -> None:
     assert not [p.name for p in (ROOT / "bpf").rglob("*.[ch]") if forbidden.search(p.read_text())]
 
 
+def test_no_kprobe_is_ever_attached() -> None:
+    """Tracepoints and uprobes only: a kprobe needs a symbol whose name compilers change (.isra.0, .cold), and can hang a host."""
+    forbidden = re.compile(r"attach_kprobe|attach_kretprobe|kprobe_events|BPF_PROG_TYPE_KPROBE")
+    assert not [str(p.relative_to(ROOT)) for p in _modules(*PACKAGES, "bpf") if forbidden.search(p.read_text())]
+
+
+def test_files_of_others_are_never_mapped_into_the_agent() -> None:
+    """A file that is cut while it is mapped ends the process with SIGBUS; the ring buffer is the kernel's memory, not a file."""
+    mapping = [str(p.relative_to(ROOT)) for p in _modules("agent") if any(_is_in(imported, "mmap") for imported in _imports(p))]
+    assert set(mapping) <= {"agent/kernel/ring.py"}
+
+
 def test_a_todo_carries_its_issue() -> None:
     bare = [
         f"{p.relative_to(ROOT)}:{n}"

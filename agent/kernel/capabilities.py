@@ -64,13 +64,11 @@ class HostView:
 ATTEMPTS = ("bpf", "perf events", "program")
 """Make a map; open a timer; compile and load the program, which is tried when nothing else is missing."""
 
+_FOR_THE_PROGRAM = frozenset({"machine", "kernel", "known lock-ups", "BTF", "BCC", "bpf", "perf events", "lockdown", "program"})
 _NEEDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     # collector: (what bars it when missing, what limits it)
-    "cpu": (
-        frozenset({"machine", "kernel", "known lock-ups", "BTF", "BCC", "bpf", "perf events", "lockdown", "program"}),
-        frozenset({"kernel symbols"}),
-    ),
-    "cpu of a cgroup": (frozenset({"machine", "kernel", "bpf", "perf events", "program", "cgroup v2"}), frozenset()),
+    "cpu": (_FOR_THE_PROGRAM, frozenset({"kernel symbols"})),
+    "cpu of a cgroup": (_FOR_THE_PROGRAM | {"cgroup v2"}, frozenset()),
     "kernel names": (frozenset({"kernel symbols"}), frozenset()),
 }
 

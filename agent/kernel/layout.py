@@ -27,6 +27,7 @@ _PROGRAM = re.compile(rb"bpf_prog_([0-9a-f]{16})(?:_(.*))?", re.DOTALL)
 _NUMBER_AT_END = re.compile(rb"_[0-9]+$")
 _AGE_S, _AGE_UNTOLD_S = 600.0, 60.0
 _MISS_PAUSE_S = 30.0
+PROGRAMS_PAUSE_S = 60.0
 _MISSES_MAX = 1024
 
 
@@ -44,15 +45,22 @@ class LayoutKeeper:
         self._has_new_miss = False
 
     def current(self) -> KernelLayout:
-        """The layout now; call it once a window, before places are made of its addresses."""
+        """The layout now; call it once a window, before places are made of its addresses.
+
+        A module that came or went is read at once. BPF programs may come and go all the time, and a reading costs 50 ms: theirs is put
+        off until the last one is PROGRAMS_PAUSE_S old, and until then no program has a range, so that none has another's name.
+        """
         sign = change_sign(self._sources)
         age_s = self._now_s() - self._read_s
         is_old = age_s >= (_AGE_S if sign.programs is not None else _AGE_UNTOLD_S)
-        if sign != self._sign or is_old or (self._has_new_miss and age_s >= _MISS_PAUSE_S):
+        is_changed = sign.modules != self._sign.modules or (sign.programs != self._sign.programs and age_s >= PROGRAMS_PAUSE_S)
+        if is_changed or is_old or (self._has_new_miss and age_s >= _MISS_PAUSE_S):
             self._sign = sign
             self._layout = read_layout(self._layout, self._sources)
             self._read_s = self._now_s()
             self._has_new_miss = False
+        elif sign.programs != self._sign.programs:
+            self._layout = _without_programs(self._layout)
         return self._layout
 
     def miss(self, addrs: Iterable[int]) -> None:
@@ -73,6 +81,12 @@ def read_layout(previous: KernelLayout | None, sources: KernelSources | None = N
     if previous is not None and previous.ranges == ranges and previous.is_hidden == kallsyms.is_hidden:
         return previous
     return KernelLayout(ranges, kallsyms.is_hidden, previous.generation + 1 if previous is not None else 0)
+
+
+def _without_programs(layout: KernelLayout) -> KernelLayout:
+    """The image and the modules; `layout` itself when there is nothing else."""
+    ranges = tuple(found for found in layout.ranges if found.binary is not None)
+    return layout if len(ranges) == len(layout.ranges) else KernelLayout(ranges, layout.is_hidden, layout.generation + 1)
 
 
 def kallsyms_upload(binary: Binary, sources: KernelSources | None = None) -> bytes | None:

@@ -2,7 +2,8 @@
 """Finds and reads the perf map of a process: /tmp/perf-PID.map in its own root, with its PID in its own namespace.
 
 Anyone may write to /tmp: a map counts only when it is a regular file that belongs to the user the process runs as, and not by way of a
-symbolic link. It is read again only when size or time changed, and never for more CPU than the settings allow.
+symbolic link. What lies there from an earlier process of the same PID, or from the program before an exec, names nothing until it
+changes. A map is read again only when size or time changed, and never for more CPU than the settings allow.
 """
 
 import os
@@ -25,6 +26,9 @@ _READ_BYTES = 1 << 20
 _COST_S_PER_BYTE = 12e-9
 """Measured at 9e-9 for a map of a million lines without overlaps."""
 
+_OLDER_NS = 2_000_000_000
+"""A map must be older than the process by more than this: file times lag by a tick, and the clock may have been set a little."""
+
 FileKey = tuple[int, int, int, int]
 """Device, inode, size, mtime."""
 
@@ -44,7 +48,11 @@ class PerfMapState:
 class PerfMapFiles:
     """Reads perf maps within a budget of CPU and memory. Counts only grow."""
 
-    def __init__(self, settings: ProcessSettings, proc_root: Path, now_s: Callable[[], float]) -> None:
+    def __init__(
+        self, settings: ProcessSettings, proc_root: Path, now_s: Callable[[], float], boot_unix_ns: Callable[[], int] | None = None
+    ) -> None:
+        """`boot_unix_ns` tells when CLOCK_BOOTTIME was 0, as file times count."""
+        self._boot_unix_ns = boot_unix_ns or _boot_unix_ns
         self._settings = settings
         self._proc_root = proc_root
         self._now_s = now_s
@@ -58,10 +66,19 @@ class PerfMapFiles:
         """Changed maps that were not read again yet, for their cost."""
         self.malformed = 0
 
+    def state_at_first_sight(self, pid: int, namespace_pid: int, start_boot_ns: int, *, is_after_exec: bool) -> PerfMapState | None:
+        """A state that keeps a map of somebody else from being read; None when there is none."""
+        try:
+            found = os.lstat(self._path(pid, namespace_pid))
+        except OSError:
+            return None
+        is_older = found.st_mtime_ns + _OLDER_NS < self._boot_unix_ns() + start_boot_ns
+        return PerfMapState(_key_of(found), None, self._now_s()) if is_older or is_after_exec else None
+
     def is_changed(self, pid: int, namespace_pid: int, state: PerfMapState | None) -> bool:
         """Whether there is something to read, by one look at the file. A map whose file is gone is kept: its code may still run."""
         try:
-            found = os.lstat(f"{self._proc_root}/{pid}/root/tmp/perf-{namespace_pid}.map")
+            found = os.lstat(self._path(pid, namespace_pid))
         except OSError:
             return False
         if state is not None and _key_of(found) == state.key:
@@ -88,6 +105,9 @@ class PerfMapFiles:
     def forget(self, state: PerfMapState | None) -> None:
         """The process is gone; its map takes no memory any more."""
         self._held_bytes -= state.size_bytes if state is not None else 0
+
+    def _path(self, pid: int, namespace_pid: int) -> str:
+        return f"{self._proc_root}/{pid}/root/tmp/perf-{namespace_pid}.map"
 
     def _replaced(self, old: PerfMapState | None, new: PerfMapState) -> PerfMapState:
         self.forget(old)
@@ -157,3 +177,7 @@ def _read(fd: int, limit_bytes: int) -> bytes:
 
 def _key_of(found: os.stat_result) -> FileKey:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _boot_unix_ns() -> int:
+    return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -16,8 +16,8 @@ from agent.process.directory import ProcessDirectory
 from agent.process.maps import parse_maps
 from agent.process.service import ServiceNames
 from agent.process.start import ProcessStat, is_start
-from agent.process.vdso import VDSO_PATH, binary_from_image, read_image
-from agent.records.binary import Binary
+from agent.process.vdso import VDSO_PATH, binary_from_image, open_image, read_image
+from agent.records.binary import Binary, BinaryId
 from agent.records.process import Fate, MappedBinary, Mapping, MappingKind, ProcessKey
 
 _MAX_MAPS_BYTES = 8 << 20
@@ -115,6 +115,10 @@ class ProcessReader:
         if directory is not None:
             os.close(directory.fd)
         return None
+
+    def open_vdso(self, binary_id: BinaryId) -> int | None:
+        """The image of the vDSO as a file in memory, which the caller closes; None for any other binary."""
+        return open_image(self._vdso_image) if self._vdso is not None and self._vdso.id == binary_id else None
 
     def is_listed(self, pid: int) -> bool:
         """Whether there is a process of this PID, cheaply; it may be another one by now."""

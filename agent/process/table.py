@@ -128,7 +128,8 @@ class ProcessTable:
 
     def open_binary(self, binary_id: BinaryId) -> int | None:
         """A descriptor for upload, which the caller closes; None when the file is not kept open any more."""
-        return self._binaries.open_binary(binary_id)
+        vdso = self._reader.open_vdso(binary_id)
+        return vdso if vdso is not None else self._binaries.open_binary(binary_id)
 
     def release_binary(self, binary_id: BinaryId) -> None:
         """The server has answered for this binary; its file may be closed."""
@@ -176,6 +177,9 @@ class ProcessTable:
         entry = _Entry(process, sight.image, sight.mapped, sight.namespace_pid, self._now_s(), self._window)
         self._entries[key] = entry
         if entry.image is not None:
+            entry.perf = self._perf_maps.state_at_first_sight(
+                key.pid, entry.namespace_pid, key.start_boot_ns, is_after_exec=newest is not None
+            )
             self._refresh(key, entry, self._now_s())
         if len(self._entries) > self._settings.processes_max:
             self._counts.evicted += 1

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The vDSO: a small ELF image the kernel maps into every process. All 64-bit processes of a host have the same one: ours is read."""
 
+import os
 from pathlib import Path
 
 from agent.process.elf_header import read_identity
@@ -33,3 +34,17 @@ def binary_from_image(image: bytes) -> Binary | None:
         return None
     identity = read_identity(lambda offset, size: image[offset : offset + size], len(image))
     return Binary(pb.BINARY_KIND_VDSO, identity.id, VDSO_PATH, identity.segments, len(image))
+
+
+def open_image(image: bytes) -> int | None:
+    """A descriptor of a nameless file in memory that holds the image; None when there is no memory for it."""
+    try:
+        fd = os.memfd_create("vdso", os.MFD_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        os.pwrite(fd, image, 0)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd

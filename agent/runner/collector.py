@@ -29,7 +29,7 @@ from agent.records.process import Process, ProcessKey
 from agent.records.window import WindowFacts, WindowTime
 from agent.runner.identity import agent_id, read_machine_id
 from agent.runner.lifeline import Lifeline
-from agent.runner.own_cost import OwnCost, give_back_memory
+from agent.runner.own_cost import OwnCost, give_back_code, give_back_memory
 from agent.runner.unwinder import Sources as UnwindSources
 from agent.runner.unwinder import Unwinder, samples_by_process
 from agent.runner.uploader import Sources, Uploader
@@ -46,9 +46,11 @@ log = logging.getLogger(__name__)
 _FLUSH_S = 5.0
 _ASK_S, _ASK_PAUSE_S = 3.0, 0.3
 """At the end: how long the server is asked what it still wants of binaries that may be gone soon."""
+_CODE_EVERY_WINDOWS = 6
+_FIRST_NS = 3 * 10**9
 _LATE_S = 0.001
 """A drain a moment after the boundary: a window must start inside its slot."""
-_TABLES_S = 0.1
+_TABLES_S = 0.2
 """How often it is looked whether unwind tables have come."""
 _HELD_TABLES_BYTES = 16 << 20
 """In our memory, beside those in the kernel's maps."""
@@ -66,6 +68,7 @@ class Collector:
         self._epoch_unix_ns = clock.unix_ns()
         self._sequence = 1
         self._pending_names = 0
+        self._windows = 0
 
     def run(self, lifeline: Lifeline) -> None:
         """Sample until the lifeline is over. Raises AgentError when it cannot begin."""
@@ -74,9 +77,11 @@ class Collector:
             lifeline.watch(self._profiler.wake_fd)
             lifeline.say_ready(rate_hz=self._settings.rate_hz)
             log.info("sampling rate_hz=%d loader_peak_mib=%d", self._settings.rate_hz, self._profiler.loader_peak_bytes >> 20)
+            self._until(self._first_end_unix_ns(), lifeline)
             while not lifeline.is_over:
-                self._until_boundary(lifeline)
                 self._window()
+                self._until(next_boundary_ns(self._clock.unix_ns(), self._settings.window_s), lifeline)
+            self._window()
             self._finish()
 
     def _start(self, closing: ExitStack) -> None:
@@ -121,9 +126,13 @@ class Collector:
         closing.callback(tables.close)
         return Unwinder(maps, UnwindSources(self._processes.get, self._processes.open_binary, tables))
 
-    def _until_boundary(self, lifeline: Lifeline) -> None:
-        """Meet new processes until the slot is over, or the run."""
-        end_unix_ns = next_boundary_ns(self._clock.unix_ns(), self._settings.window_s)
+    def _first_end_unix_ns(self) -> int:
+        """The first window is short, so that there is a picture soon; it ends with its slot at the latest."""
+        now_ns = self._clock.unix_ns()
+        return min(next_boundary_ns(now_ns, self._settings.window_s), now_ns + _FIRST_NS)
+
+    def _until(self, end_unix_ns: int, lifeline: Lifeline) -> None:
+        """Meet new processes until the window is over, or the run."""
         while not lifeline.is_over:
             left_s = (end_unix_ns - self._clock.unix_ns()) / 1e9
             if left_s <= 0:
@@ -165,6 +174,9 @@ class Collector:
         if self._unwinder is not None:
             self._unwinder.end_window(samples_by_process(drain))
         give_back_memory()
+        self._windows += 1
+        if self._windows % _CODE_EVERY_WINDOWS == 1:
+            give_back_code()
         ticks = drain.ticks
         log.info(
             "window kept samples=%d expected=%d lost=%d rows=%d",

@@ -146,13 +146,21 @@ def _progress() -> Iterator[Told]:
 def _stay(ready_fd: int, facts: dict[str, str]) -> None:
     """Tell the parent that we listen; wait for SIGINT, SIGTERM, or the end of the parent."""
     stop: list[int] = []
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    signal.set_wakeup_fd(theirs.fileno())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _: stop.append(received))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.setblocking(False)
+        signal.set_wakeup_fd(theirs.fileno())
+        try:
+            _wait(ours, ready_fd, facts, stop)
+        finally:
+            signal.set_wakeup_fd(-1)  # A second signal while we stop finds no closed descriptor.
+
+
+def _wait(signalled: socket.socket, ready_fd: int, facts: dict[str, str], stop: list[int]) -> None:
     if ready_fd < 0:
-        ours.recv(1)
+        signalled.recv(1)
         return
     with socket.socket(fileno=ready_fd) as parent:
         parent.sendall(json.dumps(facts).encode() + b"\n")

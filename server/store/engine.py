@@ -5,6 +5,7 @@ SQLite runs in WAL with synchronous=FULL, so that a commit survives the machine.
 that reads first and writes then fails at once with BUSY_SNAPSHOT when another has written in between, whatever the busy timeout.
 """
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -29,17 +30,24 @@ _AGAIN = {
     sqlite3.SQLITE_READONLY: "the database cannot be written to",
     sqlite3.SQLITE_CANTOPEN: "the database could not be opened",
 }
+_FULL = {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN}
+"""What SQLite calls an I/O error of its shared memory file is, nearly always, that there is no room for it."""
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def open_engine(url: str, busy_timeout_s: float = 5.0) -> sa.Engine:
+def address_of_file(path: Path) -> sa.URL:
+    """The address of an SQLite file of any name; in one that is text, a question mark ends the name."""
+    return sa.URL.create("sqlite", database=str(path))
+
+
+def open_engine(url: str | sa.URL, busy_timeout_s: float = 5.0) -> sa.Engine:
     """Connect to the database at an SQLAlchemy URL. Nothing is opened yet. Raises ConfigError for a URL that makes no sense."""
     try:
         parsed = sa.make_url(url)
         if parsed.get_backend_name() != "sqlite":
             return sa.create_engine(parsed, pool_size=8, max_overflow=MOST_CONNECTIONS - 8, pool_timeout=busy_timeout_s)
     except (sa.exc.ArgumentError, ImportError) as error:
-        raise ConfigError(f"the store's address {url.rsplit('@', maxsplit=1)[-1]!r} cannot be used: {error}") from error
+        raise ConfigError(f"the store's address {str(url).rsplit('@', maxsplit=1)[-1]!r} cannot be used: {error}") from error
     arguments = {"check_same_thread": False, "timeout": busy_timeout_s}
     engine = sa.create_engine(
         parsed, poolclass=QueuePool, pool_size=8, max_overflow=MOST_CONNECTIONS - 8, pool_timeout=busy_timeout_s, connect_args=arguments
@@ -69,17 +77,21 @@ class DirectoryLock:
     """Keeps a second server out of a data directory, for as long as this process lives or until `release`."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises ConfigError when another process holds it."""
+        """Raises ConfigError when another process holds it, or the directory cannot be written to."""
         path = directory / "lock"
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigError(f"cannot write to {path}: {error.strerror}; choose another data directory") from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = path.read_text().strip() or "unknown"
+            holder = os.pread(self._descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(self._descriptor)
             raise ConfigError(f"another server (process {holder}) uses {directory}: stop it, or choose another data directory") from error
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, str(os.getpid()).encode())
+        with contextlib.suppress(OSError):  # On a full disk the number is missing in the sentence another server would say.
+            os.ftruncate(self._descriptor, 0)
+            os.write(self._descriptor, str(os.getpid()).encode())
 
     def release(self) -> None:
         """Let others in."""
@@ -98,7 +110,8 @@ def _translated() -> Iterator[None]:
 
 
 def _our_error(error: DBAPIError) -> ServerError:
-    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    extended = getattr(error.orig, "sqlite_errorcode", 0)
+    code = sqlite3.SQLITE_FULL if extended in _FULL else extended & 0xFF
     if code in _AGAIN:
         return Overloaded(f"{_AGAIN[code]} ({error.orig})")
     if code in _DAMAGED:

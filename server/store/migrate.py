@@ -17,7 +17,7 @@ from server.store.engine import open_engine, writing
 log = logging.getLogger(__name__)
 
 
-def migrate(url: str, revision: str = "head") -> str:
+def migrate(url: str | sa.URL, revision: str = "head") -> str:
     """Bring the database at `url` to `revision` (up, or down to an older one); gives the revision it has then.
 
     Makes the database when there is none. Raises SchemaTooNew when a newer server has written it, Overloaded when it is locked.

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
+import sqlalchemy as sa
+
 from server.errors import BadRequest
 from server.store import accounts, catalog, compact, facts, retire, select
 from server.store.append import Appender
@@ -44,7 +46,7 @@ class StoreLimits:
 class SqlStore:
     """A Store (server.store.protocol) on SQLite or PostgreSQL; the schema must be there (server.store.migrate)."""
 
-    def __init__(self, url: str, limits: StoreLimits | None = None) -> None:
+    def __init__(self, url: str | sa.URL, limits: StoreLimits | None = None) -> None:
         limits = limits or StoreLimits()
         self._engine = open_engine(url, limits.busy_timeout_s)
         self._units = UnitOfWork(self._engine)

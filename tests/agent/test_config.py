@@ -14,6 +14,11 @@ from agent.errors import ConfigError
         ({"rate_hz": 0}, "rate_hz is 0: must be from 1 to 10000"),
         ({"window_s": 61}, "window_s is 61"),
         ({"pid": "12,x"}, "pid is '12,x'"),
+        ({"pid": "²"}, "pid is '²'"),
+        ({"server": "127.0.0.1:²"}, "server is '127.0.0.1:²': must be HOST:PORT"),
+        ({"server": "\udcff:4041"}, "must be HOST:PORT"),
+        ({"server": f"{'a' * 64}:4041"}, "must be HOST:PORT"),
+        ({"host": "n" * 257}, "must have at most 256 bytes"),
     ],
 )
 def test_bad_value_is_named(changed: dict[str, object], sentence: str) -> None:
@@ -25,3 +30,9 @@ def test_settings_survive_the_way_to_the_collector() -> None:
     settings = Settings(rate_hz=49, pid="7,23")
     assert Settings(**as_mapping(settings)) == settings  # type: ignore[arg-type]
     assert settings.pids() == {7, 23}
+
+
+def test_host_name_is_bytes_whatever_they_are() -> None:
+    """A shell hands over bad UTF-8 as lone surrogates."""
+    assert checked(Settings(host="ho\udcffst</script>")).host_name() == b"ho\xffst</script>"
+    assert len(checked(Settings(host="n" * 256)).host_name()) == 256

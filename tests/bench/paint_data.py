@@ -1,25 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One weighed tree, whole, as each page wants it: the API's columns, d3-flame-graph's nested objects, speedscope's samples."""
+"""One weighed tree as each page wants it: the API's columns, d3-flame-graph's nested objects, speedscope's samples."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from server.http.serialise import flamegraph_json
+from server.profile.cut import View
 from server.profile.totals import WeighedTree
+from server.query.profile_query import Profile
+from server.query.quality import Losses, Quality, StackShares
+from server.query.regex import SearchMode
+from server.query.timerange import TimeRange
+from server.store.protocol import ColumnInfo
+from server.store.push import ValueMerge
 
 Json = dict[str, Any]
+Body = bytes | Callable[[], bytes]
 
 
-def paint_data(weighed: WeighedTree) -> Mapping[str, bytes]:
-    """The three, by path."""
-    texts = {"answer": _answer(weighed), "tree": _nested(weighed), "speedscope": _sampled(weighed)}
-    return {f"/data/{name}.json": json.dumps(text, separators=(",", ":")).encode() for name, text in texts.items()}
+def paint_data(weighed: WeighedTree, width_px: int, is_whole: bool) -> Mapping[str, Body]:
+    """The three, by path. Ours is what the server would answer, made when it is asked for; with `is_whole` all nodes, made before."""
+    answer: Body = _bytes(_whole(weighed)) if is_whole else lambda: _bytes(_cut(weighed, width_px))
+    return {
+        "/data/answer.json": answer,
+        "/data/tree.json": _bytes(_nested(weighed)),
+        "/data/speedscope.json": _bytes(_sampled(weighed)),
+    }
 
 
-def _answer(weighed: WeighedTree) -> Json:
-    """As server.http.serialise would, if nothing were cut."""
+def _bytes(value: Json) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _cut(weighed: WeighedTree, width_px: int) -> Json:
+    """The work of /api/v1/flamegraph behind the merge."""
+    profile = Profile(
+        kind="cpu",
+        column=ColumnInfo("ns", "ns", ValueMerge.SUM),
+        range=TimeRange(0, 10 * 10**9),
+        weighed=weighed,
+        first_calls=lambda: np.ones(len(weighed.tree), np.bool_),
+        samples=weighed.sum,
+        covered_s=10.0,
+        quality=Quality(Losses(), StackShares(), 1, ()),
+        nearest_data_s=None,
+    )
+    return flamegraph_json(profile, View(width_px), "", SearchMode.TEXT)
+
+
+def _whole(weighed: WeighedTree) -> Json:
+    """As the same, if nothing were cut and there were no limit on nodes."""
     tree, table = weighed.tree, weighed.tree.table
     names = range(1, len(table))
     strings = sorted({"", *table.names, *table.binaries, *table.files})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serves the pages that are timed, the page's own modules and the peers' files, on loopback."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,15 +17,16 @@ TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".j
 
 
 @contextmanager
-def served(data: Mapping[str, bytes]) -> Iterator[str]:
-    """Serve `data`, by path, and the files of FOLDERS; gives the address."""
+def served(data: Mapping[str, bytes | Callable[[], bytes]]) -> Iterator[str]:
+    """Serve `data`, by path (bytes, or what makes them), and the files of FOLDERS; gives the address."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             path = urlsplit(self.path).path
-            body = data.get(path) or _file(path)
+            found = data.get(path) or _file(path)
+            body = found() if callable(found) else found
             self.send_response(200 if body is not None else 404)
             self.send_header("Content-Type", TYPES.get(Path(path).suffix, "application/octet-stream"))
             self.send_header("Content-Length", str(len(body or b"")))

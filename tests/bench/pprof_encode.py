@@ -19,18 +19,22 @@ Index = npt.NDArray[np.int64]
 _IN_BINARIES = (pb.PLACE_KIND_FILE, pb.PLACE_KIND_KERNEL, pb.PLACE_KIND_MODULE)
 
 
-def gzipped_pprofs(batch: pb.FoldedBatch, period_ns: int, level: int = 6) -> list[bytes]:
-    """Encode a batch that has all its frames: one gzipped profile for each series of kind cpu."""
-    return [gzip.compress(_profile(batch, series, period_ns), level, mtime=0) for series in batch.series if series.kind == "cpu"]
+def gzipped_pprofs(batch: pb.FoldedBatch, period_ns: int, *, is_sorted: bool = False, level: int = 6) -> list[bytes]:
+    """Encode a batch that has all its frames: one gzipped profile for each series of kind cpu.
+
+    Samples stand in the order of a hash map, as an agent meets them that empties its map of counts; or, when `is_sorted`, by stack, as
+    no such agent is known to do, which makes gzip's work a quarter easier.
+    """
+    return [gzip.compress(_profile(batch, series, period_ns, is_sorted), level, mtime=0) for series in batch.series if series.kind == "cpu"]
 
 
-def _profile(batch: pb.FoldedBatch, series: pb.Series, period_ns: int) -> bytes:
+def _profile(batch: pb.FoldedBatch, series: pb.Series, period_ns: int, is_sorted: bool) -> bytes:
     strings, table = columns.decode_strings(batch.strings, 1 << 24), batch.frames
     parents = np.arange(len(batch.stacks.parent_distances.data) // batch.stacks.parent_distances.width)
     parents = parents - _column(batch.stacks.parent_distances)
     node_frames = _column(batch.stacks.frames)
     leaves, samples = _column(series.new_keys.stacks), _column(series.columns[0].values)
-    hashed = np.random.default_rng(7).permutation(len(leaves))
+    hashed = np.arange(len(leaves)) if is_sorted else np.random.default_rng(7).permutation(len(leaves))
     stacks = _stacks(parents, node_frames, leaves[hashed])
     frames, location, uses = np.unique(np.concatenate(stacks), return_inverse=True, return_counts=True)
     rank = np.empty(len(frames), np.int64)

@@ -49,6 +49,20 @@ def draw_tree(node_count: int) -> DrawnTree:
     return DrawnTree(tree, nodes[ends], weights)
 
 
+def wide_tree(columns: int, rows: int) -> DrawnTree:
+    """A tree in which every node is 1 / columns wide: nobody can leave one out. At most 2,000 columns."""
+    numbers = np.arange(columns * rows)
+    column, row = numbers // rows, numbers % rows
+    parents = np.concatenate([[0], np.where(row == 0, 0, numbers)])
+    names = np.concatenate([[0], 1 + (column * 7 + row * 331) % NAMES])
+    table = NameTable()
+    table.intern(_functions())
+    builder = TreeBuilder(table)
+    builder.extend(parents.astype(np.intp), names.astype(np.intp))
+    tree, nodes = builder.tree()
+    return DrawnTree(tree, nodes[1 + numbers[row == rows - 1]], np.ones(columns))
+
+
 def _functions() -> FunctionTable:
     names = [f"package_{number % 97}::function_{number}" for number in range(NAMES)]
     return FunctionTable(

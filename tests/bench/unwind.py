@@ -88,7 +88,8 @@ def _perf_lines(load: Load, folder: Path, windows: int) -> Iterator[Line]:
         (seen,) = server.get("agents", **{"from": "-10m"})["agents"]
         ours = user_s / seconds / cpus + float(seen["bpf_share"]) / cpus
         written = sum(path.stat().st_size for path in (folder / "server").rglob("*") if path.is_file()) / (time.monotonic() - began_s + 20)
-        whole = server.get("flamegraph", query='cpu{service="load"}', **{"from": "-10m"})["quality"]["whole_share"]
+        lately = {"query": 'cpu{service="load"}', "from": f"-{windows * 10 + 5}s"}
+        whole = server.get("flamegraph", **lately)["quality"]["whole_share"]
     theirs, their_bytes = _perf_dwarf(folder)
     yield bounded("unwinding and all else of the agent, of a core per busy core, 99 Hz", ours, PER_CENT, 0.005)
     yield against(

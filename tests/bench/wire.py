@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes on the wire, a row: at first sight, and when the server has numbered the rows; beside gzipped pprof of the same rows."""
+"""Bytes on the wire, a row: at first sight, and when the server has numbered the rows; beside gzipped pprof of the same rows.
+
+The order of samples is free in pprof and decides what gzip makes of it, so both ends are shown (see pprof_encode).
+"""
 
 import tempfile
 import time
@@ -39,5 +42,6 @@ def _lines(name: str, first: pb.FoldedBatch, second: pb.FoldedBatch) -> Iterator
         for number, (what, batch, most) in enumerate((("at first sight", first, 1 / 3), ("rows known", second, 1 / 40))):
             rows = rows_of(batch)
             ours = shipping.ship(batch, start_unix_ns - (9 - number) * WINDOW_NS).ByteSize() / rows
-            pprof = sum(map(len, gzipped_pprofs(batch, PERIOD_NS))) / rows
-            yield against(f"wire, {name}, {rows:,} rows, {what}", ours, ("pprof.gz", pprof), BYTES_PER_ROW, most)
+            for order, is_sorted in (("as in a map", False), ("sorted by stack", True)):
+                pprof = sum(map(len, gzipped_pprofs(batch, PERIOD_NS, is_sorted=is_sorted))) / rows
+                yield against(f"wire, {name}, {what}, peer {order}", ours, ("pprof.gz", pprof), BYTES_PER_ROW, most)

@@ -229,6 +229,7 @@ def test_expected_follows_from_the_clock(header_directory: Path) -> None:
     # Two periods of grace per CPU: a tick just due may still arrive.
     assert sum(d.ticks.expected for d in found) == pytest.approx(seconds * cpus * 1e9 / found[0].period_ns, abs=3 * cpus)
     assert all(later.start_ns == earlier.end_ns for earlier, later in pairwise(found))
+    assert all((d.keys["pid"] != 0).all() for d in found), "what interrupts an idle CPU is idle, never a process called swapper"
 
 
 def test_nothing_is_left_in_the_kernel_after_close(header_directory: Path) -> None:

@@ -3,6 +3,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -103,3 +104,30 @@ def test_exec_and_fork_do_not_mix_names(tmp_path: Path) -> None:
     assert "descend" not in shares
     assert "descend" in recursion
     assert not {"busy_seventy", "busy_twenty", "busy_ten"} & set(recursion)
+
+
+def test_agent_that_starts_before_its_server_loses_nothing(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        grpc = f"127.0.0.1:{free.getsockname()[1]}"
+    command = ["agent.cli", "run", "--server", grpc, "--data-dir", str(tmp_path / "agent"), "--window-s", "1"]
+    child = Child.start("emberwatch-agent", command, READY_S)
+    try:
+        began_s = time.time()
+        time.sleep(3)
+        alone_until_s = time.time()
+        with serving(tmp_path / "server", grpc=grpc) as server:
+            until_s = time.monotonic() + 30
+            while time.monotonic() < until_s:
+                answer = server.get("flamegraph", **{"from": f"{began_s:.3f}"}, until=f"{alone_until_s:.3f}", width_px="1")
+                if answer["quality"]["expected"]:
+                    break
+                time.sleep(0.5)
+            assert child.stop(20) == 0
+            quality = server.get("flamegraph", **{"from": f"{began_s - 2:.3f}"})["quality"]
+    finally:
+        child.stop(5)
+    cpus, seconds = os.cpu_count() or 1, alone_until_s - began_s
+    assert answer["quality"]["expected"] > 0.5 * seconds * cpus * 99, "windows from before the server are there"
+    assert quality["expected"] == quality["stored"] + quality["idle"] + quality["filtered"] + sum(quality["lost"].values())
+    assert not {"SPOOL_EVICTED", "SPOOL_CORRUPT"} & set(quality["lost"])

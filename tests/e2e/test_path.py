@@ -7,10 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
+from agent.records.process import MappingKind, PerfMap
 from agent.records.window import WindowTime
 from agent.ship.client import Client
 from agent.ship.sender import Sender, Step
@@ -29,11 +31,11 @@ NAMED, UNNAMED, UNLOCATED, LOST = 23, 7, 5, 11
 
 def known_window(start_unix_ns: int, sequence: int) -> tuple[list[object], int]:
     """Parcels of one window with 35 samples in three stacks, 11 lost ones and 13 idle ticks; and what is lost when they are: 46."""
-    perf_map = drains.PerfMap((0x7000_0000,), (0x7000_1000,), (b"hot;function\n</script>",))
+    perf_map = PerfMap(np.array([0x7000_0000], np.uint64), np.array([0x7000_1000], np.uint64), (b"hot;function\n</script>",))
     app = drains.process(
         41,
         drains.mapped(0x40_1000, 0x40_A000, 0x1000, binary=APP),
-        drains.mapped(0x7000_0000, 0x7000_1000, kind=drains.MappingKind.JIT),
+        drains.mapped(0x7000_0000, 0x7000_1000, kind=MappingKind.JIT),
         perf_map=perf_map,
     )
     window = drains.DrainOf()
@@ -119,7 +121,9 @@ def test_recorded_program_is_named_and_its_shares_are_true(tmp_path: Path) -> No
     assert not stacks.rejected, "nothing but the answer goes to standard output"
     total = sum(stack.count for stack in stacks.stacks)
     assert total > 700
-    assert {stack.thread for stack in stacks.stacks} == {"shares"}
+    # The shell that holds the command may meet a tick inside exec, while the name is still its own.
+    assert sum(stack.count for stack in stacks.stacks if stack.thread != "shares") <= 0.01 * total
+    assert {stack.thread for stack in stacks.stacks} <= {"shares", "sh"}
     for name, share in (("busy_seventy", 0.7), ("busy_twenty", 0.2), ("busy_ten", 0.1)):
         assert sum(stack.count for stack in stacks.stacks if name in {frame.name for frame in stack.frames}) / total == pytest.approx(
             share, abs=0.03

@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page
 
 from tests.support.page_server import PageServer
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # What a scenario's refusals make the console say, and what reading pixels in a test does.
 EXPECTED = re.compile(r"Failed to load resource: the server responded with a status of (400|404|503)|Canvas2D: Multiple readback")
 
@@ -44,16 +42,6 @@ class Opened:
 
 Open = Callable[..., Opened]
 Theme = Literal["light", "dark"]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 def _listen(opened: Opened) -> None:

@@ -29,15 +29,20 @@ export function fitCanvas(canvas, width_px, height_px) {
  * @returns {Record<T, [number, number, number]>}
  */
 export function tokenColours(names) {
-  const probe = document.createElement("span");
-  document.body.append(probe);
-  const colours = /** @type {Record<T, [number, number, number]>} */ ({});
+  // All probes stand before the first is read: each reading after a change would make the browser compute styles anew.
+  const probes = document.createElement("div");
   for (const name of names) {
+    const probe = document.createElement("span");
     probe.style.color = `var(--${name})`;
-    const [red, green, blue] = (getComputedStyle(probe).color.match(/[\d.]+/g) ?? ["0", "0", "0"]).map(Number);
-    colours[name] = [red, green, blue];
+    probes.append(probe);
   }
-  probe.remove();
+  document.body.append(probes);
+  const colours = /** @type {Record<T, [number, number, number]>} */ ({});
+  names.forEach((name, at) => {
+    const [red, green, blue] = (getComputedStyle(probes.children[at]).color.match(/[\d.]+/g) ?? ["0", "0", "0"]).map(Number);
+    colours[name] = [red, green, blue];
+  });
+  probes.remove();
   return colours;
 }
 

@@ -86,6 +86,14 @@ def test_no_btf_bars_the_program_before_it_is_tried(host: HostView) -> None:
     assert [(finding.name, finding.remedy) for finding in cpu.findings] == [("BTF", "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y")]
 
 
+def test_what_bars_the_program_bars_it_for_a_cgroup_too(host: HostView) -> None:
+    (host.sys_root / "kernel/btf/vmlinux").unlink()
+    (host.sys_root / "kernel/security/lockdown").write_text("none integrity [confidentiality]\n")
+    cpu, of_a_cgroup = report(host, "cpu", lambda: False), report(host, "cpu of a cgroup", lambda: False)
+    assert of_a_cgroup.state is State.MISSING
+    assert [each.name for each in of_a_cgroup.findings] == [each.name for each in cpu.findings] == ["BTF", "BCC", "lockdown"]
+
+
 def test_missing_bcc_names_the_package(host: HostView) -> None:
     cpu = report(host, "cpu", lambda: False)
     assert cpu.findings[0].remedy == "apt-get install python3-bpfcc (never pip install bcc)"

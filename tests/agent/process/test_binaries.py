@@ -45,6 +45,23 @@ def test_an_evicted_binary_is_known_again(root: Path) -> None:
     cache.close()
 
 
+def test_a_path_means_the_containers_file_not_the_hosts(root: Path) -> None:
+    """The host has another program at the very path."""
+    assert Path("/bin/sh").exists()
+    (root / "bin").mkdir()
+    file = write_program(root, 7).rename(root / "bin" / "sh")
+    cache = BinaryCache(10, 10)
+    directory = ProcessDirectory.open(root.parent.parent, 42)
+    assert directory is not None
+    with directory:
+        binary = cache.identify(directory, mapping_of(file, "/bin/sh"))
+        hosts = cache.identify(directory, mapping_of(Path("/bin/sh").resolve(), "/bin/sh"))
+    assert binary is not None
+    assert (binary.path, binary.id.build_id) == (b"/bin/sh", (7).to_bytes(20, "big"))
+    assert hosts is None, "a mapping of the host's file is not named by the container's"
+    cache.close()
+
+
 def test_descriptors_are_bounded_and_given_back(root: Path) -> None:
     before = open_descriptors()
     cache = BinaryCache(binaries_max=100, open_max=7)
@@ -90,14 +107,17 @@ def test_a_file_cut_and_rewritten_all_the_time_harms_nothing(root: Path) -> None
     writer = threading.Thread(target=rewrite)
     writer.start()
     cache = BinaryCache(10, 10)
+    missed = 0
     try:
         for _ in range(1000):
             binary = identify(cache, file)
+            missed += binary is None
             assert binary is None or binary.id.build_id in (b"", (7).to_bytes(20, "big"))
     finally:
         is_done.set()
         writer.join()
         cache.close()
+    assert cache.unreadable + cache.changed == missed
 
 
 def test_a_sparse_giant_is_identified_at_once(root: Path) -> None:

@@ -24,8 +24,13 @@ class Host:
         (tmp_path / "42/status").write_text(f"Uid:\t{os.getuid()}\t{os.geteuid()}\t0\t0\nNStgid:\t42\t{NSPID}\n")
         self.proc = tmp_path
         self.now_s = 0.0
-        self.files = PerfMapFiles(settings or ProcessSettings(), tmp_path, lambda: self.now_s)
+        self.boot_unix_ns = 1_700_000_000 * 10**9
+        self.files = PerfMapFiles(settings or ProcessSettings(), tmp_path, lambda: self.now_s, lambda: self.boot_unix_ns)
         self.state: PerfMapState | None = None
+
+    def meet(self, start_boot_ns: int, is_after_exec: bool = False) -> None:
+        """First sight of the process, or of another program in it."""
+        self.state = self.files.state_at_first_sight(42, NSPID, start_boot_ns, is_after_exec=is_after_exec)
 
     def refresh(self) -> list[bytes]:
         """Names known after a look at the file."""
@@ -128,3 +133,32 @@ def test_memory_that_a_map_names_becomes_jit(tmp_path: Path) -> None:
     kinds = [mapped.kind for mapped in with_jit(mappings, host.state.perf_map)]
     assert kinds == [MappingKind.JIT, MappingKind.ANONYMOUS, MappingKind.UNREADABLE]
     assert with_jit(mappings, None) == mappings
+
+
+def test_a_map_left_by_an_earlier_process_of_the_pid_is_not_this_ones(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.map.write_bytes(b"10 7 of_the_dead\n")
+    os.utime(host.map, ns=(0, host.boot_unix_ns + 4_000_000_000))
+    host.meet(start_boot_ns=7_000_000_000)
+    assert host.refresh() == []
+    host.map.write_bytes(b"10 7 own\n")
+    assert host.refresh() == [b"own"]
+
+
+def test_a_map_as_old_as_the_process_is_its_own(tmp_path: Path) -> None:
+    """The clock of files may lag a little, and may have been set a little."""
+    host = Host(tmp_path)
+    host.map.write_bytes(b"10 7 own\n")
+    os.utime(host.map, ns=(0, host.boot_unix_ns + 6_000_000_000))
+    host.meet(start_boot_ns=7_000_000_000)
+    assert host.refresh() == [b"own"]
+
+
+def test_a_map_that_lies_there_at_an_exec_is_the_predecessors(tmp_path: Path) -> None:
+    """The start of a process stays at an exec, so only the order tells."""
+    host = Host(tmp_path)
+    host.map.write_bytes(b"10 7 of_program_a\n")
+    host.meet(start_boot_ns=0, is_after_exec=True)
+    assert host.refresh() == []
+    host.map.write_bytes(b"10 7 of_program_b\n")
+    assert host.refresh() == [b"of_program_b"]

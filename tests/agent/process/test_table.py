@@ -365,3 +365,31 @@ def test_ten_thousand_processes_with_binaries_of_their_own_take_no_room(memory_p
     assert found.counts().processes == ProcessSettings().processes_max
     assert found.counts().binaries_evicted == 9500
     found.close()
+
+
+def test_a_perf_map_is_not_handed_on_by_an_exec() -> None:
+    """Program a writes a map and execs b, which has code in memory at the same address."""
+    jit = (
+        "import mmap, os, sys; m = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_EXEC);"
+        "print('ready'); sys.stdin.readline();"
+    )
+    program = f"open('/tmp/perf-%d.map' % __import__('os').getpid(), 'w').write('1000 7fffffff0000 of_a\\n'); {jit}"
+    program += f"os.execv(sys.executable, [sys.executable, '-I', '-S', '-u', '-c', {jit!r}])"
+    found = table()
+    with subprocess.Popen([sys.executable, "-I", "-S", "-u", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None and child.stdout is not None
+        child.stdout.readline()
+        before = key_of(child.pid, exec_id=4)
+        found.see([before])
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        child.stdout.readline()
+        after = replace(before, exec_id=5)
+        found.see([after])
+        found.update([after])
+        child.kill()
+    Path(f"/tmp/perf-{child.pid}.map").unlink()
+    old = found.get(before).perf_map
+    assert old is not None and list(old.names) == [b"of_a"]
+    assert (found.get(after).fate, found.get(after).perf_map) == (Fate.ALIVE, None)
+    found.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the spool to a server that behaves, and to one that does not."""
 
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -155,3 +156,32 @@ def test_fault_of_ours_with_one_window_does_not_hold_up_the_others(ship: Ship, m
     assert ship.spool.take_losses() == {marks.LOSS_REASON_REJECTED_MALFORMED: 49}
     ship.put(ROWS[:1])
     assert ship.drain() == [Step.SENT]
+
+
+def test_slow_server_has_one_call_in_flight_and_the_rest_waits_on_disk(tmp_path: Path) -> None:
+    """Windows come faster than they are taken: nothing piles up in memory, and nothing is lost."""
+    server = FakeCollector()
+    spool = Spool(tmp_path, lambda: START_UNIX_NS / 1e9)
+    in_flight, most, may_answer = 0, 0, threading.Semaphore(0)
+
+    def slow_push(request: collector_pb2.PushRequest) -> collector_pb2.PushResponse:
+        nonlocal in_flight, most
+        in_flight += 1
+        most = max(most, in_flight)
+        may_answer.acquire()
+        in_flight -= 1
+        return server.push(request)
+
+    sender = Sender(spool, slow_push, AGENT_ID)
+    sender.start()
+    for sequence in range(1, 24):
+        start = START_UNIX_NS + sequence * WINDOW_NS
+        for parcel in parcels_from_batch(batch_of(ROWS), WindowTime(start, start + WINDOW_NS), Numbering(EPOCH_UNIX_NS, sequence)):
+            spool.append(parcel)
+        sender.wake()
+    assert spool.state().records == 23
+    assert spool.state().memory_bytes == 0
+    may_answer.release(1000)
+    assert sender.flush(20)
+    sender.close(5)
+    assert (most, len(server.stored), spool.state().records) == (1, 23, 0)

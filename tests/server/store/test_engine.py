@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from server.errors import ConfigError, ServerError
-from server.store.engine import DirectoryLock, open_engine, reading, writing
+from server.store.engine import DirectoryLock, address_of_file, open_engine, reading, writing
 from tests.support.pushes import url_of
 
 
@@ -71,3 +71,19 @@ def test_second_server_on_one_directory_is_refused_until_the_first_lets_go(tmp_p
     assert "another server (process" in refused.stderr
     lock.release()
     DirectoryLock(tmp_path).release()
+
+
+def test_directory_that_cannot_hold_the_lock_is_named(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(ConfigError, match=r"cannot write to .*/lock: Is a directory"):
+        DirectoryLock(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["what?.db", "50%20.db", "a#b.db", "b\udcff.db"])
+def test_file_of_any_name_is_the_file_that_is_opened(tmp_path: Path, name: str) -> None:
+    """In an address as text, what follows a question mark is not the file's name."""
+    engine = open_engine(address_of_file(tmp_path / name))
+    with writing(engine) as connection:
+        connection.exec_driver_sql("CREATE TABLE t (n INTEGER)")
+    engine.dispose()
+    assert [found.name for found in tmp_path.iterdir()] == [name]

@@ -41,9 +41,9 @@ def run_tool(*command: str | Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def addresses_by_nm(path: Path) -> dict[str, int]:
+def addresses_by_nm(path: Path, *options: str) -> dict[str, int]:
     """Symbol to address as nm prints them: an independent reading of the same table."""
-    rows = [line.split() for line in run_tool("nm", path).splitlines()]
+    rows = [line.split() for line in run_tool("nm", *options, path).splitlines()]
     return {row[2]: int(row[0], 16) for row in rows if len(row) == 3}
 
 

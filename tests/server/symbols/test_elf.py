@@ -161,6 +161,17 @@ def test_broken_section_headers_leave_the_dynamic_symbols(tmp_path: Path, change
     assert name_at(table, places["work"]) == "work"
 
 
+def test_sections_without_entry_sizes_are_read_as_always(tmp_path: Path) -> None:
+    """A27: sh_entsize 0 divides nothing and loops nowhere."""
+    program = compile_program(TWO_FUNCTIONS, tmp_path / "p", "-O2")
+    (section_headers,) = struct.unpack_from("<Q", program.read_bytes(), E_SHOFF)
+    (count,) = struct.unpack_from("<H", program.read_bytes(), E_SHNUM)
+    hostile = patched(program, *((section_headers + 64 * index + 0x38, bytes(8)) for index in range(count)))
+    result, table = build_here(key_of(describe(program)), hostile)
+    assert result.status == BuildStatus.OK
+    assert table is not None and name_at(table, addresses_by_nm(program)["work"]) == "work"
+
+
 def test_two_to_the_62_sections_are_none(tmp_path: Path) -> None:
     """C27: e_shnum 0 says that the number stands in sh_size of the first header."""
     program = compile_program(TWO_FUNCTIONS, tmp_path / "p", "-O2", "-static")

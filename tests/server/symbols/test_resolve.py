@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets to addresses by the segments of the running binary, and the step back of return addresses."""
 
+import os
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from agent.process.cutter import cut_for_upload
+from agent.process.vdso import binary_from_image, open_image, read_image
 from emberwatch.v1 import batch_pb2 as pb
 from server.store.protocol import BinaryInfo
 from server.symbols.identity import key_of
@@ -129,3 +133,35 @@ def test_debug_file_is_read_by_the_segments_of_the_running_binary(tmp_path: Path
     assert built is not None
     found = resolve(info, built, u64(places["main"] - code[1] + code[0]), np.zeros(1, np.uint8))
     assert built.raw_names(found.symbols) == [b"main"]
+
+
+def test_the_vdso_is_named_from_what_the_agent_sends_of_it(tmp_path: Path) -> None:
+    """B11: the image of this machine, cut as for upload."""
+    image = read_image()
+    found = binary_from_image(image)
+    fd = open_image(image)
+    if found is None or fd is None:
+        pytest.skip("no vDSO is mapped, or /proc/self/mem cannot be read")
+    cut = cut_for_upload(fd, tmp_path)
+    os.close(fd)
+    assert cut.fd is not None, cut.reason
+    sent = tmp_path / "vdso"
+    sent.write_bytes(os.pread(cut.fd, cut.size_bytes, 0))
+    os.close(cut.fd)
+    info = BinaryInfo(
+        1,
+        found.kind,
+        found.id.build_id_kind,
+        found.id.build_id,
+        found.id.content_hash,
+        found.path,
+        tuple((s.offset, s.vaddr, s.file_size_bytes, s.memory_size_bytes, s.flags) for s in found.segments),
+        found.size_bytes,
+    )
+    (tmp_path / "whole").write_bytes(image)
+    places = addresses_by_nm(tmp_path / "whole", "-D", "--without-symbol-versions")
+    _, built = build_here(key_of(info), sent)
+    assert built is not None
+    (code,) = (s for s in info.segments if s[4] & 1)
+    named = resolve(info, built, u64(places["__vdso_gettimeofday"] - code[1] + code[0] + 4), np.zeros(1, np.uint8))
+    assert built.raw_names(named.symbols) == [b"__vdso_gettimeofday"]

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent says of itself: each lack is a flag, and bars nothing else."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from agent.config import Settings
+from agent.health import host_facts
+from agent.records.kernel_layout import KernelLayout
+
+SEEN = KernelLayout((), False, 0)
+
+
+@dataclass(frozen=True)
+class SpoolIs:
+    is_memory_only: bool = False
+
+
+def flags(settings: Settings | None = None, layout: KernelLayout = SEEN, spool: SpoolIs | None = None) -> list[str]:
+    return list(host_facts(settings or Settings(), layout, spool or SpoolIs()).flags)
+
+
+def test_all_well_is_no_flag() -> None:
+    assert flags() == []
+
+
+def test_each_lack_is_a_flag() -> None:
+    assert flags(layout=replace(SEEN, is_hidden=True)) == ["kallsyms_hidden"]
+    assert flags(spool=SpoolIs(is_memory_only=True)) == ["spool_memory_only"]
+
+
+@pytest.mark.parametrize("changed", [{"pid": "7"}, {"cgroup": "/sys/fs/cgroup/x"}])
+def test_a_profile_of_a_part_says_so(changed: dict[str, str]) -> None:
+    assert flags(replace(Settings(), **changed)) == ["limited"]  # type: ignore[arg-type]
+
+
+def test_facts_are_those_of_the_settings_and_the_host() -> None:
+    facts = host_facts(replace(Settings(), host="web-1", rate_hz=49, window_s=5), SEEN, SpoolIs())
+    assert (facts.host, facts.rate_hz, facts.window_s) == (b"web-1", 49, 5)
+    assert facts.online_cpus > 0
+    assert facts.kernel_release and facts.agent_version
