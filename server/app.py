@@ -121,10 +121,19 @@ class Server:
             raise ServerError(f"cannot listen on {self._settings.http}: {error.strerror}; choose another address with --http") from error
         port = sockets[0].getsockname()[1]
         server = waitress.create_server(app, sockets=sockets, threads=HTTP_THREADS, ident=None)
-        thread = threading.Thread(target=server.run, name="http", daemon=True)
+        thread = threading.Thread(target=self._run_http, args=(server,), name="http", daemon=True)
         thread.start()
         self._closing.callback(server.close)
+        # Last answers first: a thread that ends its task wakes the loop through a descriptor that close closes.
+        self._closing.callback(server.task_dispatcher.shutdown, timeout=_GRACE_S)
         return f"{host}:{port}"
+
+    def _run_http(self, server: waitress.server.BaseWSGIServer) -> None:
+        try:
+            server.run()
+        except OSError:
+            if not self._is_closing.is_set():  # else its descriptors were closed under it, as intended
+                raise
 
     def _name_state(self, binary: BinaryInfo) -> NameState:
         state = self._namer.state(binary)

@@ -38,6 +38,8 @@ BACKLOG_PAUSE_S = 0.1
 _MOST_KEYS_IN_ANSWER = 1 << 26
 _ZSTD_LEVEL = 9
 """Sent batches are small, or are sent once: 200,000 rows cost 0.06 s; level 6 makes 1.5 % more bytes, level 12 1 % fewer."""
+_ZSTD_LEVEL_KNOWN = 15
+"""Of batches without any frames, which are ten times smaller: 200,000 rows cost 0.03 s, for 6 to 10 % fewer bytes than level 9."""
 _PACK_FROM_ROWS = 2000
 """Rows with frames from which packing is worth its CPU time: 1 us a row, for 40 % fewer bytes."""
 
@@ -178,7 +180,8 @@ class Sender:
         is_packed = attempt.new_count >= _PACK_FROM_ROWS and packing.pack(attempt.batch)
         if attempt.known_count or is_packed:
             raw = attempt.batch.SerializeToString()
-            payload, raw_size_bytes, raw_crc32 = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(raw), len(raw), zlib.crc32(raw)
+            level = _ZSTD_LEVEL if attempt.new_count else _ZSTD_LEVEL_KNOWN
+            payload, raw_size_bytes, raw_crc32 = zstandard.ZstdCompressor(level=level).compress(raw), len(raw), zlib.crc32(raw)
         return collector_pb2.PushRequest(
             agent_id=self._agent_id,
             epoch_unix_ns=parcel.epoch_unix_ns,

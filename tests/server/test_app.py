@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keeps a server from starting is told in one sentence, and nothing is left behind."""
 
+import contextlib
 import socket
+import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +15,7 @@ from server.app import Server
 from server.config import Settings
 from server.errors import ConfigError, ServerError
 from server.http.listening import refusal_to_listen
+from tests.support.servers import serving
 
 FREE = "127.0.0.1:0"
 
@@ -70,6 +74,31 @@ def test_a_name_with_two_addresses_is_one_server(tmp_path: Path) -> None:
             assert answer.status == 200
     finally:
         server.close()
+
+
+def test_stop_under_load_leaves_no_traceback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A thread that ended its task used to wake a loop whose descriptor was closed already."""
+    answered = [0]
+
+    def ask(host: str, port: int) -> None:
+        with contextlib.suppress(OSError):  # the server is gone
+            while True:
+                with socket.create_connection((host, port), 10) as connection:
+                    connection.sendall(b"GET /api/v1/services HTTP/1.0\r\n\r\n")
+                    while connection.recv(65536):
+                        answered[0] += 1
+
+    with serving(tmp_path) as server:
+        host, _, port = server.http.partition(":")
+        threads = [threading.Thread(target=ask, args=(host, int(port))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while answered[0] < 8:
+            time.sleep(0.01)
+    for thread in threads:
+        thread.join()
+    assert server.process.returncode == 0
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
