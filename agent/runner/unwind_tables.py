@@ -30,7 +30,16 @@ class TableSource(Protocol):
     """Gives tables; builds and fetches elsewhere."""
 
     def get(self, binary_id: BinaryId, source: int | None, /) -> UnwindTable | TableMiss:
-        """Never waits. The descriptor stays the caller's; what is PENDING is asked for again."""
+        """Never waits. The descriptor stays the caller's; what is PENDING is asked for again when it is ready, or was not taken."""
+        ...
+
+    def take_ready(self) -> set[BinaryId]:
+        """What has an answer since the last call."""
+        ...
+
+    def is_pending(self, binary_id: BinaryId, /) -> bool:
+        """Whether an answer will come without asking again."""
+        ...
 
 
 @dataclass(slots=True)
@@ -88,15 +97,25 @@ class ResidentTables:
         for binary_id in binaries:
             self._tables[binary_id].users.discard(key)
 
-    def arrived(self) -> set[ProcessKey]:
-        """Ask again for what was pending; gives the processes whose walks change by what came."""
-        changed: set[ProcessKey] = set()
-        for table in self._tables.values():
-            if table.placed is TableMiss.PENDING and not table.rows_wanted:
+    def arrived(self) -> dict[ProcessKey, set[BinaryId]]:
+        """Take what has come, and ask again for what was not taken; gives the binaries whose walk changed, by process."""
+        ready = self._source.take_ready()
+        changed: dict[ProcessKey, set[BinaryId]] = {}
+        for binary_id, table in self._tables.items():
+            if (
+                table.placed is TableMiss.PENDING
+                and not table.rows_wanted
+                and (binary_id in ready or not self._source.is_pending(binary_id))
+            ):
                 self._ask(table)
                 if table.placed is not TableMiss.PENDING:
-                    changed |= table.users
+                    for key in table.users:
+                        changed.setdefault(key, set()).add(binary_id)
         return changed
+
+    def placed(self, binary_id: BinaryId) -> Placed:
+        """Where the table of a binary that is in use lies."""
+        return self._tables[binary_id].placed
 
     def end_window(self, samples: Mapping[ProcessKey, int]) -> set[ProcessKey]:
         """Count use, free what is unused, make room; gives the processes whose walks change. Call it after the maps have settled."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from agent.kernel.unwind_maps import UNWIND_MAPPING, TablePlace, UnwindMaps, WalkKind
 from agent.process.vdso import read_image
@@ -32,7 +33,11 @@ _MOST_KNOWN = 16_000
 @dataclass(slots=True)
 class _Known:
     generation: int
-    binaries: frozenset[BinaryId]
+    rows: npt.NDArray[np.void]
+    """UNWIND_MAPPING as the kernel has it."""
+    biases: Mapping[int, int]
+    """By row, of those with a binary."""
+    rows_of: Mapping[BinaryId, list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class Unwinder:
         self._open = sources.open_binary
         self._tables = ResidentTables(maps, sources.tables, self._open_binary)
         self._known: dict[ProcessKey, _Known] = {}
+        self._fresh: set[ProcessKey] = set()
+        """Told of in this window: young processes load their libraries."""
         self._unmet: set[ProcessKey] = set()
         """Told of in this window and not there to be read yet, in the middle of an exec for example."""
 
@@ -67,18 +74,26 @@ class Unwinder:
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Tables that have come, and processes that map something else than when they were told of."""
-        changed = self._tables.arrived() | self._unmet
-        changed |= {key for key, known in self._known.items() if self._find(key).generation != known.generation}
+        """Tables that have come, and processes told of in this window that map something else by now."""
+        arrived = self._tables.arrived()
+        changed = self._unmet | {key for key in self._fresh if key in self._known and self._is_stale(key)}
         for key in changed:
             self._publish(key)
+        for key, binaries in arrived.items():
+            if key not in changed and key in self._known:
+                self._repair(key, binaries)
         self._unmet.difference_update(self._known)
+
+    def _is_stale(self, key: ProcessKey) -> bool:
+        return self._find(key).generation != self._known[key].generation
 
     def end_window(self, samples: Mapping[ProcessKey, int]) -> None:
         """After a drain, and after the process table has brought those with samples up to date and dropped its dead."""
         self.forget([key for key in self._known if self._find(key).fate is not Fate.ALIVE])
         self._unmet = {key for key in samples if key not in self._known}
+        self._fresh = set(self._known)  # Here, once a window, all are looked at.
         self.catch_up()
+        self._fresh.clear()
         for key in self._tables.end_window(samples):
             self._publish(key)
 
@@ -88,7 +103,8 @@ class Unwinder:
             known = self._known.pop(key, None)
             if known is not None:
                 self._maps.remove_process(key)
-                self._tables.leave(key, known.binaries)
+                self._fresh.discard(key)
+                self._tables.leave(key, known.rows_of)
 
     def counts(self) -> TableCounts:
         return self._tables.counts()
@@ -98,21 +114,38 @@ class Unwinder:
         if process.fate is not Fate.ALIVE or len(self._known) >= _MOST_KNOWN:
             self.forget((key,))
             return
-        rows = [row for row in (self._row(key, mapped) for mapped in process.mappings) if row is not None]
-        binaries = frozenset(m.binary.id for m in process.mappings if m.binary is not None)
+        rows: list[tuple[int, ...]] = []
+        biases: dict[int, int] = {}
+        rows_of: dict[BinaryId, list[int]] = {}
+        for mapped in process.mappings:
+            if mapped.mapping.end > _USER_END:
+                continue  # [vsyscall]: three instructions.
+            bias = _bias(mapped)
+            if mapped.binary is not None and bias is not None:
+                biases[len(rows)] = bias
+                rows_of.setdefault(mapped.binary.id, []).append(len(rows))
+            rows.append(self._row(key, mapped, bias))
         before = self._known.get(key)
-        self._maps.set_process(key, np.array(rows, UNWIND_MAPPING))
-        self._known[key] = _Known(process.generation, binaries)
+        known = self._known[key] = _Known(process.generation, np.array(rows, UNWIND_MAPPING), biases, rows_of)
+        self._fresh.add(key)
+        self._maps.set_process(key, known.rows)
         if before is not None:
-            self._tables.leave(key, before.binaries - binaries)
+            self._tables.leave(key, before.rows_of.keys() - rows_of.keys())
 
-    def _row(self, key: ProcessKey, mapped: MappedBinary) -> tuple[int, ...] | None:
+    def _repair(self, key: ProcessKey, binaries: Iterable[BinaryId]) -> None:
+        """The tables of some binaries came or went: only their rows change."""
+        known = self._known[key]
+        rows = known.rows.copy()  # What the kernel maps were given stays as it is.
+        for binary_id in binaries:
+            for at in known.rows_of.get(binary_id, ()):
+                rows[at] = (*rows[at].item()[:2], *_how(self._tables.placed(binary_id), known.biases[at]))
+        known.rows = rows
+        self._maps.set_process(key, rows)
+
+    def _row(self, key: ProcessKey, mapped: MappedBinary, bias: int | None) -> tuple[int, ...]:
         mapping = mapped.mapping
-        if mapping.end > _USER_END:
-            return None  # [vsyscall]: three instructions.
         if mapped.kind in (MappingKind.ANONYMOUS, MappingKind.JIT):
             return mapping.start, mapping.end, 0, 0, 0, 0, WalkKind.JIT
-        bias = _bias(mapped)
         if mapped.binary is None or bias is None:
             return mapping.start, mapping.end, 0, 0, 0, 0, WalkKind.NO_TABLE
         return mapping.start, mapping.end, *_how(self._tables.use(key, mapped.binary), bias)

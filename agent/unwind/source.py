@@ -111,6 +111,7 @@ class TableSource:
         self._held: OrderedDict[BinaryId, Found] = OrderedDict()
         self._held_bytes = 0
         self._pending: set[BinaryId] = set()
+        self._ready: set[BinaryId] = set()
         self._counts = SourceCounts()
         self._misses: Counter[TableMiss] = Counter()
         self._ordered = 0
@@ -145,6 +146,17 @@ class TableSource:
             self._ordered += 1
             self._orders.put(_Order(size_bytes, self._ordered, binary_id, identity_digest(binary_id), own))
         return TableMiss.PENDING
+
+    def take_ready(self) -> set[BinaryId]:
+        """Binaries that were PENDING and have an answer since the last call."""
+        with self._lock:
+            ready, self._ready = self._ready, set()
+        return ready
+
+    def is_pending(self, binary_id: BinaryId) -> bool:
+        """Whether the worker will answer for this binary. It was told PENDING, too, when too many waited: then it is asked for again."""
+        with self._lock:
+            return binary_id in self._pending
 
     def counts(self) -> SourceCounts:
         """Counters."""
@@ -226,6 +238,7 @@ class TableSource:
             if isinstance(found, TableMiss):
                 self._misses[found] += 1
             self._pending.discard(order.binary_id)
+            self._ready.add(order.binary_id)
 
     def _count(self, counter: str) -> None:
         with self._lock:

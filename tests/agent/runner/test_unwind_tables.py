@@ -60,6 +60,12 @@ class FakeSource:
         self.asked.append(binary_id)
         return self.answers.get(binary_id, TableMiss.PENDING)
 
+    def take_ready(self) -> set[BinaryId]:
+        return {binary_id for binary_id in self.asked if binary_id in self.answers}
+
+    def is_pending(self, binary_id: BinaryId, /) -> bool:
+        return binary_id in self.asked
+
 
 def table_of(rows: int) -> UnwindTable:
     """So many rows within one page."""
@@ -81,9 +87,9 @@ def test_table_that_comes_later_changes_the_processes_that_map_it() -> None:
     resident, _, source = tables(100)
     assert resident.use(WEB, app("app")) is TableMiss.PENDING
     assert resident.is_waiting
-    assert resident.arrived() == set()
+    assert resident.arrived() == {}
     source.answers[app("app").id] = table_of(7)
-    assert resident.arrived() == {WEB}
+    assert resident.arrived() == {WEB: {app("app").id}}
     assert not resident.is_waiting
     assert resident.use(WEB, app("app")) == TablePlace(0, 7, 0, 1, 0)
 
