@@ -72,19 +72,18 @@ def test_stacks_that_found_no_room_are_counted_on_the_page(tmp_path: Path) -> No
 def test_process_that_lives_a_second_is_named(tmp_path: Path) -> None:
     """Its file is gone and it has exited before anyone asks for its names; still at least 95 % of its samples have their function."""
     built = Programs(tmp_path).path("spin")
-    with serving(tmp_path / "server") as server:
-        with sampling(server, tmp_path / "agent", "--rate-hz", "199", "--window-s", "1"):
-            for name in ("brief-a", "brief-b", "brief-c"):
-                brief = tmp_path / name
-                brief.write_bytes(built.read_bytes())
-                brief.chmod(0o755)
-                with subprocess.Popen([brief]) as process:
-                    time.sleep(1)
-                    process.kill()
-                brief.unlink()
-            for name in ("brief-a", "brief-b", "brief-c"):
-                shares = named_shares(server, name)
-                assert shares.get("main", 0) >= 0.95, shares
+    with serving(tmp_path / "server") as server, sampling(server, tmp_path / "agent", "--rate-hz", "199", "--window-s", "1"):
+        for name in ("brief-a", "brief-b", "brief-c"):
+            brief = tmp_path / name
+            brief.write_bytes(built.read_bytes())
+            brief.chmod(0o755)
+            with subprocess.Popen([brief]) as process:
+                time.sleep(1)
+                process.kill()
+            brief.unlink()
+        for name in ("brief-a", "brief-b", "brief-c"):
+            shares = named_shares(server, name)
+            assert shares.get("main", 0) >= 0.95, shares
 
 
 def test_exec_and_fork_do_not_mix_names(tmp_path: Path) -> None:
@@ -92,14 +91,14 @@ def test_exec_and_fork_do_not_mix_names(tmp_path: Path) -> None:
     programs = Programs(tmp_path)
     first, second = programs.path("shares"), programs.path("recursion")
     script = f"timeout -s KILL 1 {first} & p=$!; wait $p; exec {second} 40"
-    with serving(tmp_path / "server") as server:
-        with (
-            sampling(server, tmp_path / "agent", "--rate-hz", "199", "--window-s", "1"),
-            subprocess.Popen(["/bin/sh", "-c", f"({script})"], stderr=subprocess.DEVNULL, process_group=0) as process,
-        ):
-            time.sleep(3)
-            os.killpg(process.pid, signal.SIGKILL)
-            shares, recursion = named_shares(server, "shares"), named_shares(server, "recursion")
+    with (
+        serving(tmp_path / "server") as server,
+        sampling(server, tmp_path / "agent", "--rate-hz", "199", "--window-s", "1"),
+        subprocess.Popen(["/bin/sh", "-c", f"({script})"], stderr=subprocess.DEVNULL, process_group=0) as process,
+    ):
+        time.sleep(3)
+        os.killpg(process.pid, signal.SIGKILL)
+        shares, recursion = named_shares(server, "shares"), named_shares(server, "recursion")
     assert "busy_seventy" in shares
     assert "descend" not in shares
     assert "descend" in recursion
