@@ -47,7 +47,7 @@ struct tick_counts {
  * counted as map_full; when stacks are full the sample is kept without its stack. */
 BPF_HASH(counts_shape, struct cpu_key, u64, 1);
 BPF_ARRAY_OF_MAPS(counts, "counts_shape", BUFFERS);
-BPF_HASH(stacks_shape, u64, struct stack, 1);
+BPF_HASH(stacks_shape, u64, stack_words, 1);
 BPF_ARRAY_OF_MAPS(stacks, "stacks_shape", BUFFERS);
 
 /* Key: buffer. */
