@@ -86,6 +86,7 @@ class Collector:
 
     def _start(self, closing: ExitStack) -> None:
         settings, data = self._settings, Path(self._settings.data_dir)
+        cache = Path(settings.cache_dir) if settings.cache_dir else data
         identity = agent_id(data, read_machine_id())
         client = Client(settings.server, insecure=settings.insecure)
         closing.callback(client.close)
@@ -95,7 +96,7 @@ class Collector:
                 limit_pids=settings.pids(),
                 cgroup=Path(settings.cgroup) if settings.cgroup else None,
                 window_s=settings.window_s,
-                header_directory=data / "headers",
+                header_directory=cache / "headers",
                 stacks_entries=settings.stacks_entries or None,
                 is_unwinding=True,
             )
@@ -103,7 +104,7 @@ class Collector:
         closing.callback(self._profiler.close)
         self._processes = ProcessTable(ProcessSettings())
         closing.callback(self._processes.close)
-        self._unwinder = self._start_unwinder(closing, data / "unwind", FleetTableClient(client))
+        self._unwinder = self._start_unwinder(closing, cache / "unwind", FleetTableClient(client))
         self._layouts = LayoutKeeper()
         self._layout = self._layouts.current()
         self._builder = WindowBuilder()

@@ -81,9 +81,9 @@ class SourceCounts:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Order:
-    """A wish; small files come first, for most stacks need libc and few need the largest library."""
+    """A wish; in the order they came, for the busiest programs are met first, but large files let all others pass."""
 
-    size_bytes: int
+    is_large: bool
     number: int
     binary_id: BinaryId = field(compare=False)
     digest: bytes = field(compare=False)
@@ -91,7 +91,8 @@ class _Order:
     """A descriptor that the worker closes; None when the file is gone."""
 
 
-_LAST = _Order(-1, 0, BinaryId(BUILD_ID_KIND_UNSPECIFIED, b"", b""), b"", None)
+_LARGE_BYTES = 16 << 20
+_LAST = _Order(False, 0, BinaryId(BUILD_ID_KIND_UNSPECIFIED, b"", b""), b"", None)
 """Tells the worker to end; comes before all others."""
 
 
@@ -144,7 +145,7 @@ class TableSource:
                 return TableMiss.UNREADABLE
             self._pending.add(binary_id)
             self._ordered += 1
-            self._orders.put(_Order(size_bytes, self._ordered, binary_id, identity_digest(binary_id), own))
+            self._orders.put(_Order(size_bytes > _LARGE_BYTES, self._ordered, binary_id, identity_digest(binary_id), own))
         return TableMiss.PENDING
 
     def take_ready(self) -> set[BinaryId]:

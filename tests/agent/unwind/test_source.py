@@ -107,19 +107,20 @@ def test_get_never_waits_for_the_decoder(tmp_path: Path, decoder: FakeDecoder, s
     source.close()
 
 
-def test_small_files_come_first(tmp_path: Path, decoder: FakeDecoder) -> None:
+def test_large_files_let_all_others_pass(tmp_path: Path, decoder: FakeDecoder) -> None:
     decoder.may_run.clear()
     source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
-    for number, size_bytes in enumerate((5, 7000, 13, 700)):
+    for number, size_bytes in enumerate((5, 17 << 20, 7000, 13)):
         path = tmp_path / str(number)
-        path.write_bytes(bytes(size_bytes))
+        path.touch()
+        os.truncate(path, size_bytes)
         fd = os.open(path, os.O_RDONLY)
         source.get(binary(number), fd)
         os.close(fd)
         time.sleep(0.05 if number == 0 else 0)  # The worker holds the first when the others come.
     decoder.may_run.set()
     settle(source, binary(1), None)
-    assert decoder.sizes == [5, 13, 700, 7000]
+    assert decoder.sizes == [5, 7000, 13, 17 << 20]
     source.close()
 
 
