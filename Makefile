@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 DEBIAN_BCC := /usr/lib/python3/dist-packages/bcc
 APT := DEBIAN_FRONTEND=noninteractive apt-get
 
-.PHONY: up test bench proto lint clean
+.PHONY: up test bench kernels proto lint clean
 
 up: $(VENV)/installed
 	@exec $(BIN)/emberwatch up
@@ -20,6 +20,10 @@ test: $(VENV)/test-installed
 
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m tests.bench
+
+# Debian's kernels under emulation, each with the tests of the BPF programs: about a quarter of an hour a kernel. KERNELS="6.1" for some.
+kernels: $(VENV)/kernels-installed
+	$(BIN)/python -m tests.kernels $(KERNELS)
 
 # BCC is Debian's package: PyPI's "bcc" is another project. The environment sees only that one folder of the system's packages.
 $(VENV)/installed: pyproject.toml
@@ -50,6 +54,13 @@ $(VENV)/bench-installed: $(VENV)/test-installed
 	  if [ -n "$$missing" ]; then $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node d3-flame-graph@4 d3@7 speedscope
+	@touch $@
+
+$(VENV)/kernels-installed: $(VENV)/test-installed
+	@missing=; command -v qemu-system-x86_64 >/dev/null || missing=qemu-system-x86; \
+	  busybox --list 2>/dev/null | grep -qx insmod && ! ldd "$$(command -v busybox)" >/dev/null 2>&1 || missing="$$missing busybox-static"; \
+	  if [ -n "$$missing" ]; then echo "install     $$missing"; \
+	    $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
 	@touch $@
 
 # Code made from proto/: run after a change of a .proto file.
