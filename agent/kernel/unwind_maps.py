@@ -82,10 +82,10 @@ class UnwindMaps:
     def __init__(self, maps: Mapping[str, int], walker: int) -> None:
         """`maps` are the descriptors of UNWIND_MAPS, `walker` that of the program that ends walks. The caller keeps them open."""
         self._process_map = maps["unwind_processes"]
-        self._rows = _shared(maps["unwind_rows"], np.dtype("<u4"), ROWS)
-        self._pages = _shared(maps["unwind_pages"], np.dtype("<u8"), PAGES)
-        self._rules = _shared(maps["unwind_rules"], np.dtype("<u8"), RULES)
-        self._mappings = _shared(maps["unwind_mappings"], UNWIND_MAPPING, MAPPINGS)
+        self._rows = _SharedArray(maps["unwind_rows"], np.dtype("<u4"), ROWS)
+        self._pages = _SharedArray(maps["unwind_pages"], np.dtype("<u8"), PAGES)
+        self._rules = _SharedArray(maps["unwind_rules"], np.dtype("<u8"), RULES)
+        self._mappings = _SharedArray(maps["unwind_mappings"], UNWIND_MAPPING, MAPPINGS)
         self._numbers = RuleNumbers()
         self._written_rules = 0
         self._free_rows, self._free_pages, self._free_mappings = Ranges(ROWS), Ranges(PAGES), Ranges(MAPPINGS)
@@ -124,11 +124,11 @@ class UnwindMaps:
             self._free_rows.give_back(first_row, row_count)
             return None
         known = self._numbers.rules
-        self._rules[self._written_rules : len(known)] = known[self._written_rules :]
+        self._rules.write(self._written_rules, known[self._written_rules :])
         self._written_rules = len(known)
-        self._rows[first_row : first_row + row_count] = packed.rows
+        self._rows.write(first_row, packed.rows)
         starts = packed.page_starts.astype(np.uint64) + np.uint64(first_row)
-        self._pages[first_page : first_page + page_count] = starts | packed.page_counts.astype(np.uint64) << np.uint64(32)
+        self._pages.write(first_page, starts | packed.page_counts.astype(np.uint64) << np.uint64(32))
         return TablePlace(first_row, row_count, first_page, page_count, packed.low_page)
 
     def give_up_table(self, place: TablePlace) -> None:
@@ -180,7 +180,7 @@ class UnwindMaps:
         first = self._free_mappings.take(len(mappings))
         if first is None:
             return None
-        self._mappings[first : first + len(mappings)] = mappings
+        self._mappings.write(first, mappings)
         made = self._by_content[content] = _MappingRange(first, len(mappings), content, 1)
         return made
 
@@ -191,12 +191,29 @@ class UnwindMaps:
             self._retired.append((self._free_mappings, old.first, old.count))
 
 
-def _shared(descriptor: int, kind: np.dtype[Any], count: int) -> npt.NDArray[Any]:
-    try:
-        memory = mmap.mmap(descriptor, count * kind.itemsize, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
-    except OSError as error:
-        raise KernelError(f"cannot map a BPF array of {count} elements: {error.strerror}") from error
-    return np.frombuffer(memory, kind)
+class _SharedArray:
+    """A BPF array that is written by mapping it, for a batch call takes each element by itself.
+
+    Only the pages that are written are mapped, and only while they are: the kernel counts every mapped page of an array as resident in
+    this process (remap_vmalloc_range), 20 MiB for all of them.
+    """
+
+    def __init__(self, descriptor: int, kind: np.dtype[Any], count: int) -> None:
+        self._descriptor, self._kind, self._count = descriptor, kind, count
+
+    def write(self, first: int, values: npt.NDArray[Any]) -> None:
+        """Put `values` at element `first` and behind it."""
+        assert first + len(values) <= self._count
+        if not len(values):
+            return
+        start, size = first * self._kind.itemsize, len(values) * self._kind.itemsize
+        skipped = start % mmap.ALLOCATIONGRANULARITY
+        try:
+            memory = mmap.mmap(self._descriptor, skipped + size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE, offset=start - skipped)
+        except OSError as error:
+            raise KernelError(f"cannot map {size} bytes of a BPF array: {error.strerror}") from error
+        with memory:
+            np.frombuffer(memory, self._kind, len(values), skipped)[:] = values
 
 
 def _key_bytes(key: ProcessKey) -> bytes:

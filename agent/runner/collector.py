@@ -52,7 +52,7 @@ _LATE_S = 0.001
 """A drain a moment after the boundary: a window must start inside its slot."""
 _TABLES_S = 0.2
 """How often it is looked whether unwind tables have come."""
-_HELD_TABLES_BYTES = 16 << 20
+_HELD_TABLES_BYTES = 4 << 20
 """In our memory, beside those in the kernel's maps."""
 _ENTRY_0 = np.zeros(1, np.int64)
 _NO_TABLES = Tables([b""], [pb.Binary()], _ENTRY_0, _ENTRY_0, _ENTRY_0.astype(np.uint64), _ENTRY_0, _ENTRY_0, _ENTRY_0)
