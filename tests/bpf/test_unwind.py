@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """User stacks of programs without frame pointers on the real kernel, against what is known of the programs."""
 
+import os
 import shutil
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -59,17 +61,21 @@ def observed(header_directory: Path, tmp_path_factory: pytest.TempPathFactory) -
         pids = {}
         for name, command in commands.items():
             nothing = subprocess.DEVNULL
-            process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+            process = subprocess.Popen(["nice", "-n", "19", *command], stdin=nothing, stdout=nothing, stderr=nothing)
             closing.callback(process.wait)
             closing.callback(process.kill)
+            process.send_signal(signal.SIGSTOP)  # They would take the CPUs from the compiler.
             pids[process.pid] = name
         walks: dict[str, list[Walk]] = {name: [] for name in commands}
         with observing(header_directory, directory, list(pids)) as observer:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
             observer.meet_until_tables_are_there()
             for _ in range(20):
                 observer.meet(1.0)
                 for walk in observer.window():
-                    walks[pids[walk.pid]].append(walk)
+                    if walk.pid in pids:  # Others are what a wrapper of a program forked before it became it.
+                        walks[pids[walk.pid]].append(walk)
                 if all(sum(walk.samples for walk in found) > FEWEST_SAMPLES for found in walks.values()):
                     break
         yield Observed(walks, paths)
@@ -87,6 +93,7 @@ def test_chains_are_the_truth_frame_for_frame(observed: Observed, name: str) -> 
     assert not wrong
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("name", [*TRUTH, "pie", "static", *OTHER_PROGRAMS])
 def test_stacks_reach_the_bottom(observed: Observed, name: str) -> None:
     if name not in observed.walks:
@@ -98,6 +105,13 @@ def test_stacks_reach_the_bottom(observed: Observed, name: str) -> None:
     assert stops[StackStop.BOTTOM] >= stops.total() * WHOLE_SHARE, stops
 
 
+def test_nearly_all_stacks_of_each_program_reach_the_bottom(observed: Observed) -> None:
+    """Where a clock is emulated there are few samples, and one in a function without rules is soon a percent."""
+    wholes = {name: sum(walk.samples for walk in walks if walk.stop == StackStop.BOTTOM) for name, walks in observed.walks.items()}
+    totals = {name: sum(walk.samples for walk in walks) for name, walks in observed.walks.items()}
+    assert {name: (wholes[name], totals[name]) for name in totals if name != "deep" and wholes[name] < 0.95 * totals[name]} == {}
+
+
 def test_outermost_frame_is_where_the_program_begins(observed: Observed) -> None:
     for name in (*TRUTH, "pie"):
         ends = {frames[-1] for frames, walk in observed.frames(name) if walk.stop == StackStop.BOTTOM}
@@ -107,7 +121,7 @@ def test_outermost_frame_is_where_the_program_begins(observed: Observed) -> None
 def test_stack_of_300_is_cut_at_127_and_says_so(observed: Observed) -> None:
     whole = [frames for frames, walk in observed.frames("deep") if walk.stop == StackStop.CAP]
     assert whole
-    assert all(len(frames) == 127 and frames[-1] == "descend" for frames in whole)
+    assert Counter((len(frames), frames[-1]) for frames in whole).keys() == {(127, "descend")}
 
 
 def test_kernel_walks_the_same_stacks_not_whole(header_directory: Path, tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from agent.runner.unwinder import Sources, Unwinder, samples_by_process
 from agent.unwind.source import SourceSettings, TableSource
 
 STEP_S = 0.02
-DEADLINE_S = 20
+DEADLINE_S = 60
+QUIET_WINDOWS = 3
 START_FILES = frozenset({"_init", "_fini", "frame_dummy", "__do_global_dtors_aux", "register_tm_clones", "deregister_tm_clones"})
 """Code that gcc links into every program and library."""
 
@@ -46,12 +47,13 @@ class Observer:
         self.unwinder = unwinder
 
     def meet_until_tables_are_there(self) -> None:
-        """Drop the samples of the time before."""
+        """Drop the samples of the time before. Programs still starting map libraries: it is over when nothing new turns up."""
         until = time.monotonic() + DEADLINE_S
-        self.meet(0.3)
-        while self.unwinder is not None and self.unwinder.is_waiting and time.monotonic() < until:
-            self.meet(0.1)
-        self.window()
+        quiet = 0
+        while quiet < QUIET_WINDOWS and time.monotonic() < until:
+            self.meet(0.4)
+            unknown = any(walk.stop in (StackStop.NO_TABLE, StackStop.NO_MAPPING) for walk in self.window())
+            quiet = 0 if unknown or (self.unwinder is not None and self.unwinder.is_waiting) else quiet + 1
 
     def meet(self, seconds: float) -> None:
         until = time.monotonic() + seconds
