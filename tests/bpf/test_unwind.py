@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ from tests.support.unwinding import Names, Walk, observing
 WHOLE_SHARE = 0.995
 FEWEST_SAMPLES = 50
 OTHER_PROGRAMS = {
-    "python3": ["python3", "-c", "import json\nwhile True: sorted(json.loads(json.dumps(list(range(1000)))), key=lambda x: -x)"],
+    "python3": [sys.executable, "-c", "import json\nwhile True: sorted(json.loads(json.dumps(list(range(1000)))), key=lambda x: -x)"],
     "perl": [
         "perl",
         "-e",
@@ -56,7 +57,7 @@ def observed(header_directory: Path, tmp_path_factory: pytest.TempPathFactory) -
     commands = {mode: [str(dynamic), mode] for mode in (*TRUTH, "deep")}
     commands |= {"pie": [str(pie), "callback"], "static": [str(static), "callback"]}
     paths = {name: Path(command[0]) for name, command in commands.items()}
-    commands |= {name: command for name, command in OTHER_PROGRAMS.items() if shutil.which(name)}
+    commands |= {name: command for name, command in OTHER_PROGRAMS.items() if shutil.which(command[0])}
     with ExitStack() as closing:
         pids = {}
         for name, command in commands.items():
@@ -70,7 +71,7 @@ def observed(header_directory: Path, tmp_path_factory: pytest.TempPathFactory) -
         with observing(header_directory, directory, list(pids)) as observer:
             for pid in pids:
                 os.kill(pid, signal.SIGCONT)
-            observer.meet_until_tables_are_there()
+            observer.meet_until_tables_are_there(pids.keys())
             for _ in range(20):
                 observer.meet(1.0)
                 for walk in observer.window():

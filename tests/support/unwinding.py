@@ -5,7 +5,7 @@ import select
 import subprocess
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,14 +46,18 @@ class Observer:
         self.processes = processes
         self.unwinder = unwinder
 
-    def meet_until_tables_are_there(self) -> None:
-        """Drop the samples of the time before. Programs still starting map libraries: it is over when nothing new turns up."""
+    def meet_until_tables_are_there(self, pids: Set[int] = frozenset()) -> None:
+        """Drop the samples of the time before: it ends when each process was seen at work and nothing unknown turns up any more."""
         until = time.monotonic() + DEADLINE_S
-        quiet = 0
-        while quiet < QUIET_WINDOWS and time.monotonic() < until:
-            self.meet(0.4)
-            unknown = any(walk.stop in (StackStop.NO_TABLE, StackStop.NO_MAPPING) for walk in self.window())
-            quiet = 0 if unknown or (self.unwinder is not None and self.unwinder.is_waiting) else quiet + 1
+        quiet, seen = 0, set[int]()
+        while (quiet < QUIET_WINDOWS or not pids <= seen) and time.monotonic() < until:
+            self.meet(0.3)
+            walks = self.window()
+            is_starting = any(walk.stop in (StackStop.NO_TABLE, StackStop.NO_MAPPING) for walk in walks)
+            if is_starting or (self.unwinder is not None and self.unwinder.is_waiting):
+                quiet, seen = 0, set[int]()
+            else:
+                quiet, seen = quiet + 1, seen | {walk.pid for walk in walks}
 
     def meet(self, seconds: float) -> None:
         until = time.monotonic() + seconds
