@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two sides of one tree: shares, their change, and whether the change is more than noise.
+
+A share is a value over its side's total, so that sides of different length and rate compare. Its variance is taken from the spread
+over replicates (parts of the side that could have come out differently: hosts, stretches of time) by the ratio estimator
+
+    V = R / (R - 1) * sum over r of (y_r - p x_r)^2 / X^2        y_r of the frame, x_r of all, p = Y / X      (Cochran, 1977, 6.3)
+
+and is never less than what counting alone does, p (1 - p) / n with n samples observed and p that of both sides together; a side of one
+replicate has only that. The difference is a Welch t. Frames of few samples or under 0.01 % of both sides are not tested: noise.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from server.profile.calltree import ROOT, Indices
+from server.profile.nametree import NameTree
+from server.profile.noise import F64, KNOWN, Z_95, discoveries, normal_deviates, t_limits, two_sided
+from server.profile.totals import Mask, WeighedTree, add_up, weigh
+
+U64 = npt.NDArray[np.uint64]
+
+LEAST_OBSERVED = 10
+"""Samples of both sides together that a frame needs to be tested."""
+LEAST_SHARE = 1e-4
+"""Share of a side, on average of both, that a frame needs to be tested."""
+
+
+class Shape(StrEnum):
+    """Whose values give the widths."""
+
+    B = "b"
+    A = "a"
+    UNION = "union"
+    """The larger of the two shares of each stack: what vanished has its width too."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """What was sampled: one column a stack (in any order, any number a node), one row a replicate."""
+
+    nodes: Indices
+    values: U64
+    """Shape (replicates, stacks)."""
+    observed: F64
+    """Samples by stack, before any scaling; what counting noise follows from."""
+
+    @property
+    def replicates(self) -> int:
+        """Number of rows."""
+        return int(self.values.shape[0])
+
+    @property
+    def used(self) -> int:
+        """Number of rows with a value."""
+        return int(self.values.any(axis=1).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """What was tested: variances and verdicts of some rows (nodes, or functions)."""
+
+    rows: Indices
+    """Ascending."""
+    half: F64
+    """Half the width of the 95 % interval of the change."""
+    is_beyond: Mask
+    """Beyond noise."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diff:
+    """Two sides on one tree. diff(a, b) = -diff(b, a)."""
+
+    a: WeighedTree
+    b: WeighedTree
+    side_a: Side
+    side_b: Side
+    observed: npt.NDArray[np.int64]
+    """Samples of both sides by node, with what is below it."""
+    spread: Spread
+
+    @property
+    def tree(self) -> NameTree:
+        """The tree of both."""
+        return self.a.tree
+
+    def is_beyond(self) -> Mask:
+        """Mask the nodes beyond noise."""
+        mask = np.zeros(len(self.tree), np.bool_)
+        mask[self.spread.rows[self.spread.is_beyond]] = True
+        return mask
+
+    def half_widths(self, nodes: Indices) -> F64:
+        """Half the width of the 95 % interval of the change of some nodes; of those that were not tested, by counting alone."""
+        counted = Counting(self.observed[nodes], samples_of(self.side_a), samples_of(self.side_b)).half()
+        if not self.spread.rows.size:
+            return counted
+        at = np.minimum(np.searchsorted(self.spread.rows, nodes), self.spread.rows.size - 1)
+        return np.where(self.spread.rows[at] == nodes, self.spread.half[at], counted)
+
+    def changes(self) -> F64:
+        """Share on B less share on A, by node."""
+        return shares(self.b.total, self.b.sum) - shares(self.a.total, self.a.sum)
+
+
+def compare(tree: NameTree, side_a: Side, side_b: Side) -> Diff:
+    """Lay two sides on a tree that holds the stacks of both."""
+    a, b = (weigh(tree, side.nodes, side.values.sum(axis=0).astype(np.float64)) for side in (side_a, side_b))
+    nodes, counts = np.concatenate([side_a.nodes, side_b.nodes]), np.concatenate([side_a.observed, side_b.observed])
+    observed = weigh(tree, nodes, counts).total
+    rows = np.flatnonzero(is_tested((a.total, b.total), (a.sum, b.sum), observed))
+    rows = rows[rows != ROOT]
+    estimates = tuple(_by_node(side, tree, rows) for side in (side_a, side_b))
+    spread = judge(rows, (a.total[rows], b.total[rows]), estimates, Counting(observed[rows], samples_of(side_a), samples_of(side_b)))
+    return Diff(a, b, side_a, side_b, observed, spread)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counting:
+    """How many samples there were: by row, both sides together, and of each side in all."""
+
+    rows: npt.NDArray[np.int64]
+    a: float
+    b: float
+
+    def variances(self) -> tuple[F64, F64]:
+        """Give the variance of each side's share by counting alone, were there no change."""
+        p = self.rows / max(self.a + self.b, 1.0)
+        both = np.maximum(p * (1 - p), 0.0)
+        return both / max(self.a, 1.0), both / max(self.b, 1.0)
+
+    def half(self) -> F64:
+        """Half the width of the 95 % interval by counting alone; 1 where a side is empty."""
+        if not self.a or not self.b:
+            return np.ones(self.rows.size)
+        a, b = self.variances()
+        return Z_95 * np.sqrt(a + b)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """Values of rows by replicate; `values` has shape (rows, replicates), `whole` is the side's total by replicate."""
+
+    values: F64
+    whole: F64
+
+    def variances(self) -> F64 | None:
+        """The ratio estimator's; None of fewer than two replicates."""
+        used = self.whole > 0
+        count, whole = int(used.sum()), self.whole[used]
+        if count < 2:
+            return None
+        values = self.values[:, used]
+        residuals = values - np.outer(values.sum(axis=1) / whole.sum(), whole)
+        variances: F64 = np.einsum("ij,ij->i", residuals, residuals) * (count / (count - 1) / float(whole.sum()) ** 2)
+        return variances
+
+
+def judge(rows: Indices, values: tuple[npt.NDArray[np.int64], ...], estimates: tuple[Estimate, ...], counting: Counting) -> Spread:
+    """Test the change of each row."""
+    total, weight, freedom = np.zeros(rows.size), np.zeros(rows.size), np.zeros(rows.size)
+    for estimate, floor in zip(estimates, counting.variances(), strict=True):
+        found = estimate.variances()
+        variance = floor if found is None else np.maximum(found, floor)
+        total += variance
+        weight += variance**2 / (KNOWN if found is None else int((estimate.whole > 0).sum()) - 1)
+    is_known = total > 0
+    np.divide(total**2, weight, out=freedom, where=weight > 0)
+    freedom = np.where(weight > 0, freedom, KNOWN)
+    error = np.sqrt(total)
+    sums = [float(estimate.whole.sum()) for estimate in estimates]
+    change = shares(values[1], sums[1]) - shares(values[0], sums[0])
+    t = np.divide(np.abs(change), error, out=np.zeros(rows.size), where=is_known)
+    return Spread(rows, t_limits(freedom) * error, discoveries(two_sided(normal_deviates(t, freedom))) & (change != 0))
+
+
+def is_tested(values: tuple[npt.NDArray[np.int64], ...], sums: tuple[int, int], observed: npt.NDArray[np.int64]) -> Mask:
+    """Mask the rows worth a test; none when a side is empty. Depends on both sides together only, as honest filters must."""
+    if not all(sums):
+        return np.zeros(observed.size, np.bool_)
+    is_wide = values[0] * (0.5 / sums[0]) + values[1] * (0.5 / sums[1]) >= LEAST_SHARE
+    tested: Mask = is_wide & (observed >= LEAST_OBSERVED)
+    return tested
+
+
+def shares(values: npt.NDArray[np.int64], whole: float) -> F64:
+    """Give parts of a whole; 0 of nothing. Equal fractions give equal floats, whatever the two sides were scaled by."""
+    return values / float(whole) if whole else np.zeros(values.size)
+
+
+def samples_of(side: Side) -> float:
+    """Give all samples of a side."""
+    return float(side.observed.sum())
+
+
+def shaped(diff: Diff, shape: Shape) -> WeighedTree:
+    """Give the tree with the widths of a shape. The union is in units of the side that has more."""
+    if shape is Shape.A:
+        return diff.a
+    if shape is Shape.B or not diff.a.sum:
+        return diff.b
+    if not diff.b.sum:
+        return diff.a
+    whole = max(diff.a.sum, diff.b.sum)
+    own = np.maximum(*(np.rint(side.own * (whole / side.sum)) for side in (diff.a, diff.b)))
+    return add_up(diff.tree, own.astype(np.int64))
+
+
+def _by_node(side: Side, tree: NameTree, rows: Indices) -> Estimate:
+    """Add up subtrees by replicate: stacks into the stretches between where subtrees start and end, then differences of prefix sums."""
+    is_edge = np.zeros(len(tree) + 1, np.int32)
+    is_edge[rows] = is_edge[tree.end[rows]] = 1
+    stretch = np.cumsum(is_edge)
+    count = int(stretch[-1]) + 1
+    of_stack = stretch[side.nodes]
+    prefix = np.zeros((side.replicates, count + 1))
+    for r in range(side.replicates):
+        np.cumsum(np.bincount(of_stack, side.values[r], count), out=prefix[r, 1:])
+    values = prefix[:, stretch[tree.end[rows]]] - prefix[:, stretch[rows]]
+    return Estimate(values.T, prefix[:, -1])
