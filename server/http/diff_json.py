@@ -68,6 +68,10 @@ def diff_json(answer: DiffAnswer, view: View, shape: Shape, wanted: Search) -> J
         "search": _search_json(diff, weighed, (matched, view.root), wanted.text) if matched is not None else None,
         "trimmed": {"frames": shown.trimmed_frames, "share": share(shown.trimmed_value, view_total)},
         "changed": {"beyond_noise": int(diff.spread.is_beyond.sum()), "frames": int(np.count_nonzero(changes))},
+        "stacks": {
+            "new": int(np.count_nonzero((diff.b.own > 0) & (diff.a.own == 0))),
+            "vanished": int(np.count_nonzero((diff.a.own > 0) & (diff.b.own == 0))),
+        },
     }
 
 
@@ -83,7 +87,11 @@ def diff_table_json(answer: DiffAnswer, sort: DiffSort, limit: int, wanted: Sear
         **_head(answer),
         "rows": rows,
         "rows_total": int(order.size),
-        "changed": {"beyond_noise": int(values.is_beyond.sum()), "frames": int(np.count_nonzero(values.change))},
+        "changed": {
+            "beyond_noise": int(values.is_beyond.sum()),
+            "frames": int(np.count_nonzero(values.change)),
+            "explained": int((values.explained_by != NOTHING).sum()),
+        },
     }
 
 

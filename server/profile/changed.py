@@ -4,15 +4,18 @@
 When a function grows, so do its callers, and so does all that it calls. Of frames that changed the same way, a caller is explained by
 what it calls when the rest of it did not grow along (`thinned`); what grew along with its caller is explained by the caller. What is
 left over is the highest frame that explains its subtree.
+
+Shares also make room: when one function vanishes, all others have more of what is left. A function whose share moved only as that of
+unchanged code did is explained by the function that made or took the room.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from server.profile.calltree import ROOT, Indices
-from server.profile.diff import Counting, Diff, Estimate, Side, is_tested, judge, samples_of, shares
+from server.profile.diff import Counting, Diff, Estimate, Side, Spread, is_tested, judge, samples_of, shares
 from server.profile.noise import F64
 from server.profile.top import sum_by_name
 from server.profile.totals import Mask, Values, WeighedTree
@@ -59,7 +62,8 @@ def changed_functions(diff: Diff, first: Mask) -> ChangedFunctions:
     half[at] = spread.half
     is_beyond = np.zeros(names.size, np.bool_)
     is_beyond[at] = spread.is_beyond
-    return ChangedFunctions(
+    explained_by = _explained(diff, nodes, rows[spread.is_beyond])[names]
+    result = ChangedFunctions(
         name=names,
         a_total=totals[0][names],
         b_total=totals[1][names],
@@ -68,8 +72,9 @@ def changed_functions(diff: Diff, first: Mask) -> ChangedFunctions:
         change=shares(totals[1][names], diff.b.sum) - shares(totals[0][names], diff.a.sum),
         half=half,
         is_beyond=is_beyond,
-        explained_by=_explained(diff, nodes, rows[spread.is_beyond])[names],
+        explained_by=explained_by,
     )
+    return replace(result, explained_by=_with_room(diff, result, spread))
 
 
 def explaining_nodes(diff: Diff) -> Indices:
@@ -130,6 +135,38 @@ def _explained(diff: Diff, calls: Indices, beyond_names: Indices) -> Indices:
     is_beyond[beyond_names] = True
     found[~is_beyond | (found == np.arange(found.size))] = NOTHING
     return found
+
+
+def _with_room(diff: Diff, values: ChangedFunctions, spread: Spread) -> Indices:
+    """Explain what is no more beyond noise, when held against unchanged code, by the largest change the other way."""
+    is_open = values.is_beyond & (values.explained_by == NOTHING)
+    if not is_open.any():
+        return values.explained_by
+    root = np.sqrt(_usual_ratio(diff))
+    a, b = shares(values.a_total, diff.a.sum), shares(values.b_total, diff.b.sum)
+    at = np.searchsorted(values.name, spread.rows)
+    is_moved = is_open.copy()
+    is_moved[at] &= ~spread.beyond((b / root - a * root)[at])
+    makers = np.flatnonzero(is_open & ~is_moved & (np.sign(values.change) == -np.sign(np.log(root))))
+    if not makers.size:
+        return values.explained_by
+    maker = values.name[makers[np.argmax(np.abs(values.change[makers]))]]
+    is_moved &= np.sign(values.change) == np.sign(np.log(root))
+    is_moved |= np.isin(values.explained_by, values.name[is_moved])
+    return np.where(is_moved, maker, values.explained_by)
+
+
+def _usual_ratio(diff: Diff) -> float:
+    """Give the share on B over the share on A of unchanged code: the median over all self time that both sides have; 1 of none."""
+    rows = diff.spread.rows
+    a, b = shares(diff.a.own[rows], diff.a.sum), shares(diff.b.own[rows], diff.b.sum)
+    is_both = (a > 0) & (b > 0)
+    ratios, mass = b[is_both] / a[is_both], (a + b)[is_both]
+    if not ratios.size:
+        return 1.0
+    order = np.argsort(ratios, kind="stable")
+    reach = np.cumsum(mass[order])
+    return float(ratios[order][np.searchsorted(reach, reach[-1] / 2)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

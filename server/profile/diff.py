@@ -10,7 +10,7 @@ and is never less than what counting alone does, p (1 - p) / n with n samples ob
 replicate has only that. The difference is a Welch t. Frames of few samples or under 0.01 % of both sides are not tested: noise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -67,8 +67,17 @@ class Spread:
     """Ascending."""
     half: F64
     """Half the width of the 95 % interval of the change."""
+    freedom: F64
+    """Degrees of freedom of the interval."""
     is_beyond: Mask
     """Beyond noise."""
+
+    def beyond(self, change: F64) -> Mask:
+        """Tell which changes, of the same intervals, are beyond noise among all of them."""
+        error = self.half / t_limits(self.freedom)
+        t = np.divide(np.abs(change), error, out=np.zeros(change.size), where=error > 0)
+        chosen: Mask = discoveries(two_sided(normal_deviates(t, self.freedom))) & (change != 0)
+        return chosen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,20 +171,17 @@ class Estimate:
 
 def judge(rows: Indices, values: tuple[npt.NDArray[np.int64], ...], estimates: tuple[Estimate, ...], counting: Counting) -> Spread:
     """Test the change of each row."""
-    total, weight, freedom = np.zeros(rows.size), np.zeros(rows.size), np.zeros(rows.size)
+    total, weight = np.zeros(rows.size), np.zeros(rows.size)
     for estimate, floor in zip(estimates, counting.variances(), strict=True):
         found = estimate.variances()
         variance = floor if found is None else np.maximum(found, floor)
         total += variance
         weight += variance**2 / (KNOWN if found is None else int((estimate.whole > 0).sum()) - 1)
-    is_known = total > 0
-    np.divide(total**2, weight, out=freedom, where=weight > 0)
-    freedom = np.where(weight > 0, freedom, KNOWN)
-    error = np.sqrt(total)
+    freedom = np.divide(total**2, weight, out=np.full(rows.size, KNOWN), where=weight > 0)
     sums = [float(estimate.whole.sum()) for estimate in estimates]
     change = shares(values[1], sums[1]) - shares(values[0], sums[0])
-    t = np.divide(np.abs(change), error, out=np.zeros(rows.size), where=is_known)
-    return Spread(rows, t_limits(freedom) * error, discoveries(two_sided(normal_deviates(t, freedom))) & (change != 0))
+    spread = Spread(rows, t_limits(freedom) * np.sqrt(total), freedom, np.zeros(rows.size, np.bool_))
+    return replace(spread, is_beyond=spread.beyond(change))
 
 
 def is_tested(values: tuple[npt.NDArray[np.int64], ...], sums: tuple[int, int], observed: npt.NDArray[np.int64]) -> Mask:

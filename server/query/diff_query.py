@@ -101,10 +101,11 @@ def notes_of(diff: Diff, answers: list[SideAnswer]) -> tuple[str, ...]:
     notes = [f"side {name} is empty" for name, sum_ in (("A", diff.a.sum), ("B", diff.b.sum)) if not sum_]
     if notes:
         return (*notes, "nothing can be compared: no change is marked")
-    for name, answer in zip("AB", answers, strict=True):
-        if answer.replicates < 2:
-            notes.append(f"side {name} is one piece: its noise is that of counting samples alone, which is the least it can be")
-    return tuple(notes)
+    single = [name for name, answer in zip("AB", answers, strict=True) if answer.replicates < 2]
+    if not single:
+        return ()
+    which = "both sides are" if len(single) == 2 else f"side {single[0]} is"
+    return (f"{which} one piece: that noise is of counting samples alone, which is the least it can be",)
 
 
 def _host_notes(sides: list[_Read]) -> Iterator[str]:
