@@ -39,7 +39,7 @@ def folded_diff(a: FoldedSide, b: FoldedSide) -> DiffAnswer:
     builder = TreeBuilder(prefixes.table)
     builder.extend(parents, names)
     tree, nodes = builder.tree()
-    diff = compare(tree, *(Side(nodes[stacks], counts[np.newaxis, :], counts.astype(np.float64)) for stacks, counts in sides))
+    diff = compare(tree, *(Side(nodes[stacks], counts[np.newaxis, :], int(counts.sum())) for stacks, counts in sides))
     answers = [
         SideAnswer(given.text, None, 0.0, int(counts.sum()), 0, int(counts.any()), None)
         for given, (_, counts) in zip((a, b), sides, strict=True)

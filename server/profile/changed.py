@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from server.profile.calltree import ROOT, Indices
-from server.profile.diff import Counting, Diff, Estimate, Side, Spread, is_tested, judge, samples_of, shares
+from server.profile.diff import Diff, Estimate, Side, Spread, counting, is_tested, judge, shares
 from server.profile.noise import F64
 from server.profile.top import sum_by_name
 from server.profile.totals import Mask, Values, WeighedTree
@@ -50,14 +50,14 @@ def changed_functions(diff: Diff, first: Mask) -> ChangedFunctions:
     nodes = nodes[nodes != ROOT]
     totals = [sum_by_name(tree, side.total, nodes) for side in (diff.a, diff.b)]
     owns = [sum_by_name(tree, side.own, np.flatnonzero(side.own)) for side in (diff.a, diff.b)]
-    observed = sum_by_name(tree, diff.observed, nodes)
     names = np.flatnonzero(totals[0] + totals[1])
-    rows = np.flatnonzero(is_tested((totals[0], totals[1]), (diff.a.sum, diff.b.sum), observed))
+    sides, sums = (diff.side_a, diff.side_b), (diff.a.sum, diff.b.sum)
+    rows = np.flatnonzero(is_tested((totals[0], totals[1]), sums, sides))
     calls = _calls_of(rows, nodes, tree.name)
-    estimates = tuple(_by_function(side, diff, rows, calls) for side in (diff.side_a, diff.side_b))
-    samples = samples_of(diff.side_a), samples_of(diff.side_b)
-    spread = judge(rows, (totals[0][rows], totals[1][rows]), estimates, Counting(observed[rows], *samples))
-    half = Counting(observed[names], *samples).half()
+    estimates = tuple(_by_function(side, diff, rows, calls) for side in sides)
+    values = totals[0][rows], totals[1][rows]
+    spread = judge(rows, values, estimates, counting(values, sums, sides))
+    half = counting((totals[0][names], totals[1][names]), sums, sides).half()
     at = np.searchsorted(names, rows)
     half[at] = spread.half
     is_beyond = np.zeros(names.size, np.bool_)
@@ -89,8 +89,8 @@ def explaining_nodes(diff: Diff) -> Indices:
     parent = tree.parent[beyond]
     is_along = is_beyond[parent] & (np.sign(change[parent]) == np.sign(change[beyond]))
     along, above = beyond[is_along], parent[is_along]
-    # Products instead of quotients: mass may be small.
-    is_stronger = np.abs(change[along]) * mass[above] > np.abs(change[above]) * mass[along]
+    # Products instead of quotients: mass may be small. What differs by rounding is not stronger.
+    is_stronger = np.abs(change[along]) * mass[above] > (1 + 1e-9) * np.abs(change[above]) * mass[along]
     strong, over = along[is_stronger], above[is_stronger]
     taken_change, taken_mass = np.zeros(len(tree)), np.zeros(len(tree))
     np.add.at(taken_change, over, change[strong])

@@ -45,8 +45,8 @@ class Side:
     nodes: Indices
     values: U64
     """Shape (replicates, stacks)."""
-    observed: F64
-    """Samples by stack, before any scaling; what counting noise follows from."""
+    observed: int
+    """Samples, before any scaling; what counting noise follows from."""
 
     @property
     def replicates(self) -> int:
@@ -88,8 +88,6 @@ class Diff:
     b: WeighedTree
     side_a: Side
     side_b: Side
-    observed: npt.NDArray[np.int64]
-    """Samples of both sides by node, with what is below it."""
     spread: Spread
 
     @property
@@ -105,7 +103,7 @@ class Diff:
 
     def half_widths(self, nodes: Indices) -> F64:
         """Half the width of the 95 % interval of the change of some nodes; of those that were not tested, by counting alone."""
-        counted = Counting(self.observed[nodes], samples_of(self.side_a), samples_of(self.side_b)).half()
+        counted = counting((self.a.total[nodes], self.b.total[nodes]), (self.a.sum, self.b.sum), (self.side_a, self.side_b)).half()
         if not self.spread.rows.size:
             return counted
         at = np.minimum(np.searchsorted(self.spread.rows, nodes), self.spread.rows.size - 1)
@@ -119,28 +117,37 @@ class Diff:
 def compare(tree: NameTree, side_a: Side, side_b: Side) -> Diff:
     """Lay two sides on a tree that holds the stacks of both."""
     a, b = (weigh(tree, side.nodes, side.values.sum(axis=0).astype(np.float64)) for side in (side_a, side_b))
-    nodes, counts = np.concatenate([side_a.nodes, side_b.nodes]), np.concatenate([side_a.observed, side_b.observed])
-    observed = weigh(tree, nodes, counts).total
-    rows = np.flatnonzero(is_tested((a.total, b.total), (a.sum, b.sum), observed))
+    sides, sums = (side_a, side_b), (a.sum, b.sum)
+    rows = np.flatnonzero(is_tested((a.total, b.total), sums, sides))
     rows = rows[rows != ROOT]
-    estimates = tuple(_by_node(side, tree, rows) for side in (side_a, side_b))
-    spread = judge(rows, (a.total[rows], b.total[rows]), estimates, Counting(observed[rows], samples_of(side_a), samples_of(side_b)))
-    return Diff(a, b, side_a, side_b, observed, spread)
+    values = a.total[rows], b.total[rows]
+    estimates = tuple(_by_node(side, tree, rows) for side in sides)
+    return Diff(a, b, side_a, side_b, judge(rows, values, estimates, counting(values, sums, sides)))
+
+
+Both = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Values of the same rows on A and on B."""
+
+
+def counting(values: Both, sums: tuple[int, int], sides: tuple[Side, Side]) -> "Counting":
+    """Give what counting alone lets come out differently. A row has the share of its side's samples that it has of its values."""
+    observed = sum(shares(value, total) * side.observed for value, total, side in zip(values, sums, sides, strict=True))
+    return Counting(np.asarray(observed), sides[0].observed, sides[1].observed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counting:
     """How many samples there were: by row, both sides together, and of each side in all."""
 
-    rows: npt.NDArray[np.int64]
-    a: float
-    b: float
+    rows: F64
+    a: int
+    b: int
 
     def variances(self) -> tuple[F64, F64]:
         """Give the variance of each side's share by counting alone, were there no change."""
-        p = self.rows / max(self.a + self.b, 1.0)
+        p = self.rows / max(self.a + self.b, 1)
         both = np.maximum(p * (1 - p), 0.0)
-        return both / max(self.a, 1.0), both / max(self.b, 1.0)
+        return both / max(self.a, 1), both / max(self.b, 1)
 
     def half(self) -> F64:
         """Half the width of the 95 % interval by counting alone; 1 where a side is empty."""
@@ -169,7 +176,7 @@ class Estimate:
         return variances
 
 
-def judge(rows: Indices, values: tuple[npt.NDArray[np.int64], ...], estimates: tuple[Estimate, ...], counting: Counting) -> Spread:
+def judge(rows: Indices, values: Both, estimates: tuple[Estimate, ...], counting: Counting) -> Spread:
     """Test the change of each row."""
     total, weight = np.zeros(rows.size), np.zeros(rows.size)
     for estimate, floor in zip(estimates, counting.variances(), strict=True):
@@ -184,23 +191,20 @@ def judge(rows: Indices, values: tuple[npt.NDArray[np.int64], ...], estimates: t
     return replace(spread, is_beyond=spread.beyond(change))
 
 
-def is_tested(values: tuple[npt.NDArray[np.int64], ...], sums: tuple[int, int], observed: npt.NDArray[np.int64]) -> Mask:
+def is_tested(values: Both, sums: tuple[int, int], sides: tuple[Side, Side]) -> Mask:
     """Mask the rows worth a test; none when a side is empty. Depends on both sides together only, as honest filters must."""
     if not all(sums):
-        return np.zeros(observed.size, np.bool_)
+        return np.zeros(values[0].size, np.bool_)
     is_wide = values[0] * (0.5 / sums[0]) + values[1] * (0.5 / sums[1]) >= LEAST_SHARE
-    tested: Mask = is_wide & (observed >= LEAST_OBSERVED)
+    wide = np.flatnonzero(is_wide)
+    is_wide[wide] = counting((values[0][wide], values[1][wide]), sums, sides).rows >= LEAST_OBSERVED - 0.5
+    tested: Mask = is_wide
     return tested
 
 
 def shares(values: npt.NDArray[np.int64], whole: float) -> F64:
     """Give parts of a whole; 0 of nothing. Equal fractions give equal floats, whatever the two sides were scaled by."""
     return values / float(whole) if whole else np.zeros(values.size)
-
-
-def samples_of(side: Side) -> float:
-    """Give all samples of a side."""
-    return float(side.observed.sum())
 
 
 def shaped(diff: Diff, shape: Shape) -> WeighedTree:

@@ -142,30 +142,31 @@ def _laid(query: ProfileQuery, sides: list[_Read], is_by_thread: bool) -> _Laid:
                 trees[name] = query.trees.tree(weights.dictionary)
     if len(trees) == 1 and not is_by_thread:
         ((name, tree),) = trees.items()
-        found = [_own_side(read.weights.services.get(name), tree) for read in sides]
+        found = [_own_side(read.weights.services.get(name), tree, read.weights.observed) for read in sides]
         return tree.tree, (found[0], found[1]), lambda: tree.first_calls
-    stacks = [_Stacks(read.weights.services, trees, is_by_thread) for read in sides]
+    stacks = [_Stacks(read.weights, trees, is_by_thread) for read in sides]
     joined, places = union([part for some in stacks for part in some.parts])
     split = len(stacks[0].parts)
     return joined, (stacks[0].side(places[:split]), stacks[1].side(places[split:])), None
 
 
-def _own_side(weights: ReplicatedWeights | None, tree: ServiceTree) -> Side:
+def _own_side(weights: ReplicatedWeights | None, tree: ServiceTree, observed: int) -> Side:
     if weights is None:
         return EMPTY_SIDE
-    return Side(tree.nodes[weights.dictionary.key_stacks], weights.values, weights.observed.astype(np.float64))
+    return Side(tree.nodes[weights.dictionary.key_stacks], weights.values, observed)
 
 
-EMPTY_SIDE = Side(np.zeros(0, np.intp), np.zeros((1, 0), np.uint64), np.zeros(0))
+EMPTY_SIDE = Side(np.zeros(0, np.intp), np.zeros((1, 0), np.uint64), 0)
 
 
 class _Stacks:
     """The stacks of a side as parts of a tree to be: one a service, or one a service and thread."""
 
-    def __init__(self, services: Mapping[str, ReplicatedWeights], trees: Mapping[str, ServiceTree], is_by_thread: bool) -> None:
+    def __init__(self, side: SideWeights, trees: Mapping[str, ServiceTree], is_by_thread: bool) -> None:
         self.parts: list[Part] = []
+        self._observed = side.observed
         self._columns: list[tuple[ReplicatedWeights, Indices]] = []
-        for name, weights in services.items():
+        for name, weights in side.services.items():
             tree, dictionary = trees[name], weights.dictionary
             keys = np.flatnonzero(weights.values.any(axis=0))
             for label, chosen in _threads(weights, keys) if is_by_thread else [(None, keys)]:
@@ -179,7 +180,7 @@ class _Stacks:
         return Side(
             np.concatenate(places),
             np.concatenate([weights.values[:, keys] for weights, keys in self._columns], axis=1),
-            np.concatenate([weights.observed[keys].astype(np.float64) for weights, keys in self._columns]),
+            self._observed,
         )
 
 
