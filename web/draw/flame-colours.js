@@ -2,6 +2,7 @@
 /** The fill of every colour index in the theme on screen, in three strengths: plain, dimmed by search, above the zoomed frame. */
 
 import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, KIND_MARK, STEPS, cssColour, framePalette, mix } from "../core/colour.js";
+import { DIFF_KINDS, diffPalette } from "../core/diff-colour.js";
 import { packedColour } from "./scanline.js";
 import { tokenColours } from "./surface.js";
 
@@ -24,12 +25,30 @@ const SHARE_OF_SURFACE = [0, 0.8, 0.5];
 const FRAME_INK = "#1c1712";
 
 /**
+ * Colours by kind of code.
  * @param {"light" | "dark"} theme
  * @returns {FlameColours}
  */
 export function flameColours(theme) {
+  return coloursOfPalette(framePalette(theme), (kind) => (kind === KIND_MARK ? 0.16 : 0));
+}
+
+/**
+ * Colours by change. What is new or gone is hatched in the strongest lines, so that it is seen without colour.
+ * @param {"light" | "dark"} theme
+ * @returns {FlameColours}
+ */
+export function diffColours(theme) {
+  return coloursOfPalette(diffPalette(theme), (kind) => (DIFF_KINDS[kind]?.isHatched ? 0.42 : 0));
+}
+
+/**
+ * @param {Rgb[]} palette of all indices below that of the root
+ * @param {(kind: number) => number} hatchOfKind how strong its lines are; 0 for a plain fill
+ * @returns {FlameColours}
+ */
+function coloursOfPalette(palette, hatchOfKind) {
   const token = tokenColours(["surface-card", "surface-sunken", "surface-root", "text", "text-secondary", "accent"]);
-  const palette = framePalette(theme);
   palette[COLOUR_ROOT] = token["surface-root"];
   palette[COLOUR_TRIMMED] = token["surface-sunken"];
   /** @type {Array<string | CanvasPattern>} */
@@ -39,10 +58,10 @@ export function flameColours(theme) {
   for (const share of SHARE_OF_SURFACE) {
     palette.forEach((rgb, colour) => {
       const faded = mix(rgb, token["surface-card"], share);
-      const isLined = colour === COLOUR_TRIMMED || Math.floor(colour / STEPS) === KIND_MARK;
+      const line = colour === COLOUR_TRIMMED ? 0.16 : hatchOfKind(Math.floor(colour / STEPS));
       packed[fills.length] = packedColour(faded);
-      isHatched[fills.length] = Number(isLined);
-      fills.push(isLined ? hatch(faded, mix(faded, token.text, 0.16)) : cssColour(faded));
+      isHatched[fills.length] = Number(line > 0);
+      fills.push(line > 0 ? hatch(faded, mix(faded, token.text, line)) : cssColour(faded));
     });
   }
   return {
