@@ -15,8 +15,7 @@ from server.profile.nametable import NameTable
 from server.profile.nametree import TreeBuilder
 from server.profile.top import first_calls
 from server.query.diff_query import DiffAnswer, SideAnswer, notes_of
-from server.store.protocol import ColumnInfo
-from server.store.push import ValueMerge
+from server.query.kinds import CPU
 
 MOST_SAMPLES = 1 << 53
 """Larger sums are not exact."""
@@ -44,9 +43,8 @@ def folded_diff(a: FoldedSide, b: FoldedSide) -> DiffAnswer:
         SideAnswer(given.text, None, 0.0, int(counts.sum()), 0, int(counts.any()), None)
         for given, (_, counts) in zip((a, b), sides, strict=True)
     ]
-    column = ColumnInfo("samples", "count", ValueMerge.SUM)
     notes = (*_rejected(a, b), *notes_of(diff, answers))
-    return DiffAnswer("folded", column, answers[0], answers[1], diff, lambda: first_calls(tree), notes)
+    return DiffAnswer("folded", CPU.columns[0], answers[0], answers[1], diff, lambda: first_calls(tree), notes)
 
 
 class _Prefixes:
