@@ -21,6 +21,8 @@ const BUCKET_COUNT = STRENGTHS * COLOUR_COUNT;
  */
 
 const SHARE_OF_SURFACE = [0, 0.8, 0.5];
+/** How strong lines are, by what they are mixed with. */
+const HATCH_SHARE = Object.freeze({ text: 0.16, "diff-hatch": 0.55 });
 // Darker than any frame in either theme: see the test of contrast.
 const FRAME_INK = "#1c1712";
 
@@ -30,25 +32,26 @@ const FRAME_INK = "#1c1712";
  * @returns {FlameColours}
  */
 export function flameColours(theme) {
-  return coloursOfPalette(framePalette(theme), (kind) => (kind === KIND_MARK ? 0.16 : 0));
+  return coloursOfPalette(framePalette(theme), (kind) => kind === KIND_MARK);
 }
 
 /**
- * Colours by change. What is new or gone is hatched in the strongest lines, so that it is seen without colour.
+ * Colours by change. What is new or gone is hatched in light lines, so that it is seen without colour and its name can be read.
  * @param {"light" | "dark"} theme
  * @returns {FlameColours}
  */
 export function diffColours(theme) {
-  return coloursOfPalette(diffPalette(theme), (kind) => (DIFF_KINDS[kind]?.isHatched ? 0.42 : 0));
+  return coloursOfPalette(diffPalette(theme), (kind) => DIFF_KINDS[kind]?.isHatched ?? false, "diff-hatch");
 }
 
 /**
  * @param {Rgb[]} palette of all indices below that of the root
- * @param {(kind: number) => number} hatchOfKind how strong its lines are; 0 for a plain fill
+ * @param {(kind: number) => boolean} isHatchedKind
+ * @param {"text" | "diff-hatch"} [lineToken] what the lines of hatched kinds are mixed with
  * @returns {FlameColours}
  */
-function coloursOfPalette(palette, hatchOfKind) {
-  const token = tokenColours(["surface-card", "surface-sunken", "surface-root", "text", "text-secondary", "accent"]);
+function coloursOfPalette(palette, isHatchedKind, lineToken = "text") {
+  const token = tokenColours(["surface-card", "surface-sunken", "surface-root", "text", "text-secondary", "accent", "diff-hatch"]);
   palette[COLOUR_ROOT] = token["surface-root"];
   palette[COLOUR_TRIMMED] = token["surface-sunken"];
   /** @type {Array<string | CanvasPattern>} */
@@ -58,10 +61,12 @@ function coloursOfPalette(palette, hatchOfKind) {
   for (const share of SHARE_OF_SURFACE) {
     palette.forEach((rgb, colour) => {
       const faded = mix(rgb, token["surface-card"], share);
-      const line = colour === COLOUR_TRIMMED ? 0.16 : hatchOfKind(Math.floor(colour / STEPS));
+      const isKind = isHatchedKind(Math.floor(colour / STEPS));
+      const isLined = colour === COLOUR_TRIMMED || isKind;
+      const line = isKind ? mix(faded, token[lineToken], HATCH_SHARE[lineToken]) : mix(faded, token.text, HATCH_SHARE.text);
       packed[fills.length] = packedColour(faded);
-      isHatched[fills.length] = Number(line > 0);
-      fills.push(line > 0 ? hatch(faded, mix(faded, token.text, line)) : cssColour(faded));
+      isHatched[fills.length] = Number(isLined);
+      fills.push(isLined ? hatch(faded, line) : cssColour(faded));
     });
   }
   return {

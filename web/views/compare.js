@@ -38,9 +38,9 @@ const GRAPH_KEYS = /** @type {const} */ ([...SIDES, "shape", "at", "search", "mo
 const TOP_KEYS = /** @type {const} */ ([...SIDES, "search", "mode", "sort", "invert", "threads"]);
 /** @type {ReadonlyArray<{shape: Shape, label: string, title: string}>} */
 const SHAPES = [
-  { shape: "b", label: "Shaped by B", title: "Widths are shares of B: what has vanished is not seen" },
-  { shape: "a", label: "Shaped by A", title: "Widths are shares of A: what is new is not seen" },
-  { shape: "union", label: "Union", title: "Widths are the larger share: what is new and what has vanished are both seen" },
+  { shape: "b", label: "Shaped by B", title: "widths are shares of B; what is gone is not seen" },
+  { shape: "a", label: "Shaped by A", title: "widths are shares of A; what is new is not seen" },
+  { shape: "union", label: "Union", title: "widths are the larger share; what is new and what is gone are both seen" },
 ];
 
 /** @type {Readonly<import("./flame-graph.js").Look>} */
@@ -279,7 +279,7 @@ function makeDiffGraph({ store, signal, details, keys }, onAnswer) {
       pin: () => ({}),
       treeOf: (answer) => diffTreeFromAnswer(answer),
       rootLabel: ({ a, b }) => `all · ${formatDuration(a.total)} of CPU in A · ${formatDuration(b.total)} in B`,
-      summary: (answer, state) => (state.at === "" ? "" : zoomWords(answer)),
+      summary: (answer, state) => (state.at === "" ? shapeWords(state) : zoomWords(answer)),
       emptyWords: emptyDiffWords,
     },
     onKey(key) {
@@ -297,6 +297,11 @@ function makeDiffGraph({ store, signal, details, keys }, onAnswer) {
     },
   });
   return graph;
+}
+
+/** @param {State} state */
+function shapeWords({ shape }) {
+  return SHAPES.find((each) => each.shape === shape)?.title ?? "";
 }
 
 /** The frame that fills the view. @param {DiffAnswer} answer */
