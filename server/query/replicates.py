@@ -16,7 +16,7 @@ from server.profile.diff import U64
 from server.query.merge import MergeBudget, Meter
 from server.query.profile_query import Chosen
 from server.query.timerange import SECOND_NS, TimeRange
-from server.store.protocol import Piece, ServiceDictionary, Store
+from server.store.protocol import Piece, Selection, ServiceDictionary, Store
 from server.store.sums import add_by_group
 
 MOST_REPLICATES = 32
@@ -89,16 +89,17 @@ def replication(store: Store, chosen: Chosen, span: TimeRange) -> Replication:
 
 
 def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, columns: Sequence[str]) -> SideWeights:
-    """Values of the first of `columns` by key and replicate; the second counts samples, the last what was observed.
+    """Values of the first of `columns` by key and replicate; the second counts samples, the last, read from the index, what was observed.
 
     Raises LimitExceeded over the budget of a graph.
     """
     width, count, observed = columns
     cut, meter = replication(store, chosen, span), Meter(MergeBudget(), time.monotonic)
     found: dict[str, ReplicatedWeights] = {}
-    start, end, sums = 0, 0, {count: 0, observed: 0}
+    start, end, samples = 0, 0, 0
+    read = replace(chosen, is_all=False).selection(span, tuple(dict.fromkeys((width, count))))
     seen = np.zeros(cut.host_group.size, np.bool_)
-    for piece in store.select(replace(chosen, is_all=False).selection(span, tuple(dict.fromkeys(columns)))):
+    for piece in store.select(read):
         meter.count(piece)
         if piece.service not in found:
             dictionary = store.dictionary(piece.service)
@@ -106,11 +107,17 @@ def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, columns: S
         seen[piece.series] = True
         if width in piece.columns:
             _add(found[piece.service].values, cut, piece, width)
-        for name in sums:
-            sums[name] += int(piece.columns[name].sum(dtype=np.uint64)) if name in piece.columns else 0
+        samples += int(piece.columns[count].sum(dtype=np.uint64)) if count in piece.columns else 0
         start, end = min(start or piece.start_unix_ns, piece.start_unix_ns), max(end, piece.end_unix_ns)
     hosts = {series.labels.get("host", "") for series in chosen.series if seen[series.series_id]}
-    return SideWeights(dict(sorted(found.items())), sums[count], sums[observed], start, end, len(hosts), meter.rows)
+    return SideWeights(dict(sorted(found.items())), samples, _sum_of(store, read, observed), start, end, len(hosts), meter.rows)
+
+
+def _sum_of(store: Store, selection: Selection, column: str) -> int:
+    """Add up a column of a selection without opening rows."""
+    span_ns = selection.until_unix_ns - selection.from_unix_ns
+    sums = store.timeline(replace(selection, columns=(column,)), span_ns).columns
+    return int(sums[column].sum()) if column in sums else 0
 
 
 def _add(values: U64, cut: Replication, piece: Piece, column: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A diff of two ranges beside one graph of one of them, from rows in memory to the columns of the answer; and the table of functions."""
+"""A diff of two ranges beside one graph of one of them, from blocks in memory to the columns of the answer; and the table of functions."""
 
 from collections.abc import Iterator
 from typing import cast

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As much of a store as a graph asks for: one service on many hosts, its rows in memory in blocks of a minute."""
+"""As much of a store as a graph asks for: one service on many hosts, in blocks of a minute as SqlStore keeps them, without its database."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,9 @@ import numpy.typing as npt
 
 from emberwatch.v1 import batch_pb2 as pb
 from server.query.kinds import CPU
-from server.store.protocol import AccountSlot, AgentInfo, BinaryInfo, KindInfo, Piece, Selection, SeriesInfo, ServiceDictionary
+from server.store.container import compress, decompress
+from server.store.protocol import AccountSlot, AgentInfo, BinaryInfo, KindInfo, Piece, Selection, SeriesInfo, ServiceDictionary, Timeline
+from server.store.rows import Rows, StoredRows, rows_bytes
 from tests.bench.trees import NAMES, draw_stacks
 
 SERVICE = "service"
@@ -26,19 +28,29 @@ class TreeStore:
         self.keys, self.minutes, self._hosts = drawn.ends.size + 1, minutes, hosts
         self._dictionary = _dictionary(drawn.parents, drawn.names, drawn.ends)
         rows = min(PIECE_ROWS, self.keys)
-        self._pieces = [self._piece(random, at, rows) for at in range(2 * minutes)]
+        self._sums: list[int] = []
+        self._blocks = [self._block(random, rows) for _ in range(2 * minutes)]
 
     def span(self, which: int) -> tuple[int, int]:
         """Start and end of range 0 or 1."""
         return which * self.minutes * MINUTE_NS + MINUTE_NS, (which + 1) * self.minutes * MINUTE_NS + MINUTE_NS
 
     def select(self, selection: Selection) -> Iterator[Piece]:
-        """Pieces of a range, with the columns asked for."""
-        for piece in self._pieces:
-            if selection.from_unix_ns <= piece.start_unix_ns < selection.until_unix_ns:
-                wanted = selection.columns or tuple(piece.columns)
-                columns = {name: piece.columns[name] for name in wanted}
-                yield Piece(SERVICE, piece.keys, piece.series, columns, piece.start_unix_ns, piece.end_unix_ns)
+        """Blocks of a range, inflated and decoded as server.store.select does it."""
+        for at, block in enumerate(self._blocks):
+            start = (at + 1) * MINUTE_NS
+            if selection.from_unix_ns <= start < selection.until_unix_ns:
+                stored = StoredRows(decompress(block))
+                keys, ids, indices, columns = stored.keys(), stored.series_ids(), stored.series(), stored.columns(selection.columns)
+                assert indices is not None
+                yield Piece(SERVICE, keys, ids[indices], columns, start, start + MINUTE_NS)
+
+    def timeline(self, selection: Selection, step_ns: int) -> Timeline:
+        """One slot of all series together."""
+        first, last = (when // MINUTE_NS - 1 for when in (selection.from_unix_ns, selection.until_unix_ns))
+        sums = np.array([[sum(self._sums[first:last])]], np.uint64)
+        wanted = dict.fromkeys(selection.columns or ("samples",), sums)
+        return Timeline(selection.from_unix_ns, step_ns, np.ones(1, np.int64), wanted, np.ones((1, 1), np.bool_))
 
     def kinds(self) -> list[KindInfo]:
         """The one kind."""
@@ -65,12 +77,12 @@ class TreeStore:
         """None."""
         return []
 
-    def _piece(self, random: np.random.Generator, at: int, rows: int) -> Piece:
+    def _block(self, random: np.random.Generator, rows: int) -> bytes:
         keys = np.sort(random.choice(self.keys, rows, replace=False)).astype(np.int64)
-        samples: npt.NDArray[np.uint16] = random.zipf(2.0, rows).clip(max=5_000).astype(np.uint16)
-        columns = {"samples": samples, "ns": samples.astype(np.uint64) * np.uint64(PERIOD_NS), "observed": samples}
-        start = (at + 1) * MINUTE_NS
-        return Piece(SERVICE, keys, random.integers(1, self._hosts + 1, rows), columns, start, start + MINUTE_NS)
+        samples = random.zipf(2.0, rows).clip(max=5_000).astype(np.uint64)
+        self._sums.append(int(samples.sum()))
+        series = random.integers(1, self._hosts + 1, rows)
+        return compress(rows_bytes(Rows(keys, series, {"samples": samples}, {"ns": PERIOD_NS, "observed": 1})))
 
 
 def _dictionary(parents: npt.NDArray[np.intp], names: npt.NDArray[np.intp], ends: npt.NDArray[np.intp]) -> ServiceDictionary:
