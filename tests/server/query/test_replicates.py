@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts are replicates; stretches of time on each when there are few hosts; nothing is lost or counted twice."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from server.query.replicates import MOST_REPLICATES, replicated_weights, replica
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
 from tests.server.query.fakes import NOW_NS, PERIOD_NS, START_NS, WINDOW_NS, FakeNamer, FakeStore
+from tests.support.pushes import MINUTE_NS, MINUTE_UNIX_NS, SECOND_NS, compact_all, new_store, push_rows
 
 RANGE = TimeRange(START_NS, START_NS + 64 * WINDOW_NS)
 COLUMNS = ("ns", "samples", "observed")
@@ -77,3 +80,23 @@ def test_nothing_is_nothing() -> None:
     weights = replicated_weights(store, chosen_of(store, 'cpu{service="none"}'), RANGE, COLUMNS)
     assert (dict(weights.services), weights.samples, weights.hosts) == ({}, 0, 0)
     assert np.array_equal(replication(store, chosen_of(store, 'cpu{service="none"}'), RANGE).host_group, [0])
+
+
+def test_blocks_that_hold_all_hosts_are_taken_apart(tmp_path: Path) -> None:
+    """Three hosts, two minutes of six windows; each host has a stack of its own: 7, 11 and 13 samples a window."""
+    store = new_store(tmp_path)
+    for window in range(12):
+        for host, samples in (("a", 7), ("b", 11), ("c", 13)):
+            row = ("web", "t", [f"app+{ord(host):#x}"], samples)
+            push_rows(store, [row], window + 1, MINUTE_UNIX_NS + window * 10 * SECOND_NS, host=host.encode())
+    span = TimeRange(MINUTE_UNIX_NS, MINUTE_UNIX_NS + 2 * MINUTE_NS)
+    query = ProfileQuery(store, FakeNamer(), lambda: span.until_unix_ns)
+    for is_compacted in (False, True):
+        if is_compacted:
+            assert compact_all(store, span.until_unix_ns + 10 * MINUTE_NS) == 36
+        weights = replicated_weights(store, query.choose(parse_selector("cpu{}"), span), span, ("samples", "samples", "observed"))
+        values = weights.services["web"].values
+        assert (weights.samples, weights.observed, weights.hosts) == (12 * 31, 12 * 31, 3)
+        assert sorted(int(v) for v in values.sum(axis=0) if v) == [12 * 7, 12 * 11, 12 * 13]
+        assert (values > 0).sum(axis=1).max() == 1
+    store.close()
