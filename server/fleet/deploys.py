@@ -102,12 +102,21 @@ def _runs(infos: Iterable[SeriesInfo]) -> list[_Run]:
 
 
 def _changes(runs: Sequence[_Run]) -> list[tuple[_Run, _Run]]:
-    """Each version with the one it replaced: of those that came before, the one that ran last until then, of several the newest."""
-    return [
-        (run, max(runs[:at], key=lambda before: (min(before.end, run.first), before.first)))
-        for at, run in enumerate(runs)
-        if at and runs[0].first < run.first
-    ]
+    """Each version with the one it replaced: of those that came before, the one that ran last until then, of several the newest.
+
+    One pass: `before` holds who can still be chosen, the newest last, each ending earlier than the ones before it.
+    """
+    changes: list[tuple[_Run, _Run]] = []
+    before: list[_Run] = []
+    for run in runs:
+        while len(before) > 1 and before[-1].end < run.first:
+            before.pop()
+        if before and runs[0].first < run.first:
+            changes.append((run, before[-1]))
+        while before and before[-1].end <= run.end:
+            before.pop()
+        before.append(run)
+    return changes
 
 
 def _deploy(service: str, run: _Run, before: _Run, annotation: str | None) -> Deploy:

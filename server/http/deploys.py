@@ -16,6 +16,7 @@ from server.query.complaint import QueryError
 from server.query.timerange import SECOND_NS
 from server.store.protocol import DeployNote
 
+MOST_DEPLOYS = 1000
 MOST_BODY_BYTES = 16_384
 MOST_LABEL_CHARACTERS = 512
 MOST_NOTE_CHARACTERS = 2000
@@ -31,7 +32,7 @@ def deploys_blueprint(services: AppServices) -> Blueprint:
     def listed() -> Response:
         given = Parameters(request.args, ("service", *RANGE), query.now_unix_ns())
         found = deploys(query.store, given.range(), given.text("service"))
-        return json_response({"deploys": [_deploy_json(deploy) for deploy in found]})
+        return json_response({"deploys": [_deploy_json(deploy) for deploy in found[:MOST_DEPLOYS]], "deploys_total": len(found)})
 
     @api.post("/deploys")
     def noted() -> Response:

@@ -249,7 +249,8 @@ def deploys_answer(now_s: float, service: str = "") -> Json:
         _deploy(now_s - 7200, "gateway", ("v1.18.4", "v1.19.0"), (22, 22), "HTTP/3 for everybody\nticket 4711"),
         _deploy(now_s - 90_000, "checkout", ("2.3.9", "2.4.0"), (44, 44), None),
     ]
-    return {"deploys": [deploy for deploy in found if service in ("", deploy["service"])]}
+    chosen = [deploy for deploy in found if service in ("", deploy["service"])]
+    return {"deploys": chosen, "deploys_total": len(chosen)}
 
 
 def _deploy(at_s: float, service: str, versions: tuple[str, str], hosts: tuple[int, int], annotation: str | None) -> Json:

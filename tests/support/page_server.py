@@ -148,7 +148,7 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
         "now": lambda *_: {"now_s": NOW_S},
         "symbols": _symbols,
         "deploys": lambda scenario, asked: (
-            {"deploys": []} if scenario == "empty" else diffs.deploys_answer(NOW_S, asked.get("service", ""))
+            {"deploys": [], "deploys_total": 0} if scenario == "empty" else diffs.deploys_answer(NOW_S, asked.get("service", ""))
         ),
         "diff": _diff,
         "diff/top": _diff_top,

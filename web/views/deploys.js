@@ -4,7 +4,7 @@
 import { comparisonOfDeploy } from "../core/compare.js";
 import { addressFromState, stateOfComparison, stateOfView } from "../core/route.js";
 import { countOf, visibleText } from "../core/text.js";
-import { formatAge, formatClock, formatDay } from "../core/units.js";
+import { formatAge, formatClock, formatCount, formatDay } from "../core/units.js";
 import { getJson } from "../net/api.js";
 import { makeDataTable } from "./data-table.js";
 import { element, fill } from "./dom.js";
@@ -43,7 +43,8 @@ export function mountDeploys(place, { store }) {
     className: "deploys-table is-cards",
   });
   const none = element("p", { class: "table-none", hidden: true });
-  const list = element("div", { class: "card" }, element("div", { class: "card-head" }, element("h2", {}, "Versions"), filter), table.root, none);
+  const cut = element("p", { class: "table-note", hidden: true });
+  const list = element("div", { class: "card" }, element("div", { class: "card-head" }, element("h2", {}, "Versions"), filter), table.root, none, cut);
   const panel = element("section", { class: "panel", "aria-label": "Deploys" }, list);
   const loader = makeLoader(panel, { retry: () => load(false) });
   /** @type {DeployRow[]} */
@@ -66,6 +67,8 @@ export function mountDeploys(place, { store }) {
     const answers = await loader.run("Reading the deploys", read, { isQuiet });
     if (!answers) return;
     deploys = answers[0].deploys;
+    cut.hidden = answers[0].deploys_total <= deploys.length;
+    cut.textContent = `The latest ${formatCount(deploys.length)} of ${formatCount(answers[0].deploys_total)}. Choose a shorter range to see others.`;
     clock.now_s = answers[1].now_s;
     show();
   };

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deploys from the versions of series: what replaced what, on how many hosts, and what is compared with what."""
 
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from server.fleet.deploys import Deploy, Side, deploys
 from server.query.timerange import TimeRange
 from server.store.protocol import DeployNote
@@ -21,7 +26,8 @@ def store_of(*runs: tuple[str, str, int, int], service: str = "shop") -> FakeSto
 
 def minutes(side: Side) -> tuple[str, float, float]:
     """A side with its range in minutes since START_NS."""
-    return side.version, *((at - START_NS) / MINUTE_NS for at in (side.range.from_unix_ns, side.range.until_unix_ns))
+    start, end = ((at - START_NS) / MINUTE_NS for at in (side.range.from_unix_ns, side.range.until_unix_ns))
+    return side.version, start, end
 
 
 def only(found: list[Deploy]) -> Deploy:
@@ -79,6 +85,29 @@ def test_what_ran_last_is_what_was_replaced() -> None:
     found = deploys(store_of(("1", "a", 0, 60), ("2", "b", 20, 30), ("3", "b", 40, 60)), DAY)
     # When 3 came, 2 had ended and 1 still ran.
     assert [(deploy.version, deploy.replaced) for deploy in found] == [("3", "1"), ("2", "1")]
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=9))
+def test_the_replaced_one_is_the_best_of_all_before(spans: list[tuple[int, int]]) -> None:
+    runs = [(str(at), "a", first, first + length) for at, (first, length) in enumerate(spans)]
+    found = {deploy.version: deploy.replaced for deploy in deploys(store_of(*runs), DAY)}
+    ordered = sorted(runs, key=lambda run: (run[2], run[0]))
+    for at, (version, _, first, _) in enumerate(ordered):
+        if first == ordered[0][2]:
+            assert version not in found
+            continue
+        # By the rule in words: who ran last until then; a window ends 10 s after its minute.
+        best = max((min(before[3] + 1 / 6, first), before[2], before[0]) for before in ordered[:at])
+        assert found[version] == best[2]
+
+
+def test_thousands_of_versions_take_one_pass() -> None:
+    store = FakeStore()
+    for at in range(5000):
+        store.add([("shop", "a", "t", ["main"], 7)], START_NS + at * WINDOW_NS, f"v{at}")
+    started = time.monotonic()
+    assert len(deploys(store, DAY)) == 4999
+    assert time.monotonic() - started < 2
 
 
 def test_range_service_and_note_choose() -> None:

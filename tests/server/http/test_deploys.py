@@ -17,7 +17,9 @@ def given() -> FlaskClient:
 
 
 def test_a_deploy_leads_to_its_comparison(given: FlaskClient) -> None:
-    (deploy,) = get(given, f"/api/v1/deploys?{RANGE}")["deploys"]
+    answer = get(given, f"/api/v1/deploys?{RANGE}")
+    (deploy,) = answer["deploys"]
+    assert answer["deploys_total"] == 1
     assert isinstance(deploy.pop("id"), str)
     assert deploy == {
         "service": "shop",
