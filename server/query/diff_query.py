@@ -24,6 +24,9 @@ from server.store.protocol import ColumnInfo
 ENOUGH_HOSTS = 6
 """Of so many, hosts tell by themselves how much hosts differ."""
 
+LEAST_UNNAMED = 0.005
+"""Share of a side without names that is worth a word."""
+
 
 @dataclass(frozen=True, slots=True)
 class SideAnswer:
@@ -92,7 +95,7 @@ def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
             b=answers[1],
             diff=diff,
             first_calls=first_of or (lambda: first_calls(diff.tree)),
-            notes=(*notes_of(diff, answers), *_host_notes(sides)),
+            notes=(*notes_of(diff, answers), *_host_notes(sides), *_build_notes(sides, answers)),
         )
 
 
@@ -114,6 +117,15 @@ def _host_notes(sides: list[_Read]) -> Iterator[str]:
     a, b = (read.chosen.hosts for read in sides)
     if a != b and min(read.weights.hosts for read in sides) < ENOUGH_HOSTS:
         yield f"the sides have different hosts, and one fewer than {ENOUGH_HOSTS}: what these hosts differ by anyway counts as change"
+
+
+def _build_notes(sides: list[_Read], answers: list[SideAnswer]) -> Iterator[str]:
+    """Places in a file mean nothing in another build of it."""
+    versions = [{series.labels.get("version", "") for series in read.chosen.series} for read in sides]
+    unnamed = [answer.quality.stacks.unnamed for answer in answers if answer.quality]
+    if all(versions) and versions[0] != versions[1] and max(unnamed, default=0.0) >= LEAST_UNNAMED:
+        a, b = (f"{part * 100:.1f} %" for part in unnamed)
+        yield f"{a} of side A and {b} of side B end in frames without names: these meet by place, and places differ between versions"
 
 
 def _answer(query: ProfileQuery, read: _Read, side: Side, diff: Diff) -> SideAnswer:

@@ -51,10 +51,12 @@ def test_services_meet_by_name() -> None:
     assert found.first_calls().sum() == len(found.diff.tree)
 
 
-def test_places_without_names_of_different_binaries_stay_apart() -> None:
-    store = store_of([("shop", "a", "t", ["?x"], 7)], [("shop", "a", "t", ["?longer"], 23)])
+def test_places_without_names_are_told_when_versions_differ() -> None:
+    store = store_of([("shop", "a", "t", ["?x"], 7)], [("shop", "a", "t", ["?longer"], 6), ("shop", "a", "t", ["main"], 2)])
     found = answer(store, 'cpu{version="1"}', 'cpu{version="2"}')
-    assert len(stacks(found.diff)) == 2
+    assert len(stacks(found.diff)) == 3
+    assert found.notes[-1].startswith("100.0 % of side A and 75.0 % of side B end in frames without names")
+    assert not any("without names" in note for note in answer(store, "cpu{}", "cpu{}").notes)
 
 
 def test_threads_above_and_leaves_first() -> None:
