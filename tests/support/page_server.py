@@ -56,7 +56,10 @@ def _time_s(text: str) -> float:
         return NOW_S
     if text.startswith("-"):
         return NOW_S - int(text[1:-1]) * UNITS_S[text[-1]]
-    return float(text)
+    try:
+        return float(text)
+    except ValueError as error:
+        raise Problem(400, f"{text!r} is not a time", "write a time as -15m, now or unix seconds") from error
 
 
 class PageServer:

@@ -193,6 +193,17 @@ def test_a_selector_that_cannot_be_read_is_told(open_page: Open) -> None:
     expect(page.get_by_role("alert").first).to_have_text("expected { after the kind of side A")
 
 
+def test_a_time_that_is_none_is_told_and_can_be_chosen_anew(open_page: Open) -> None:
+    opened = open_page(BEFORE.replace(f"a_from={NOW_S - 1800}", "a_from=yesterday"))
+    page = opened.page
+    expect(page.get_by_role("alert").first).to_have_text("'yesterday' is not a time")
+    expect(page.get_by_text("A range of this address is no time.")).to_be_visible()
+    page.get_by_role("button", name="Range of side A").click()
+    page.get_by_role("button", name="Right before B").click()
+    opened.wait_for_graph()
+    expect(page.get_by_text("A range of this address is no time.")).to_be_hidden()
+
+
 def test_hostile_names_do_nothing(open_page: Open) -> None:
     opened = open_page(f"{BEFORE}&shape=union", scenario="hostile")
     opened.wait_for_graph()

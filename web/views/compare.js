@@ -149,6 +149,10 @@ function mountDiff(place, { store, signal }) {
   const loadTimeline = async () => {
     const { a, b } = spans();
     const { from_s, until_s } = spanOfBoth(a, b, { now_s: nowS(), stretch });
+    if (!Number.isFinite(from_s + until_s)) {
+      parts.timelineLoader.say(element("p", { class: "message-hint" }, "A range of this address is no time. Choose it anew above."));
+      return;
+    }
     const asked = { from: from_s, until: until_s };
     const state = store.get();
     const services = [state.a, state.b].map((query) => labelsOfSelector(query)?.labels.service ?? []);
