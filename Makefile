@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 DEBIAN_BCC := /usr/lib/python3/dist-packages/bcc
 APT := DEBIAN_FRONTEND=noninteractive apt-get
 
-.PHONY: up test bench proto lint clean
+.PHONY: up test bench kernels proto lint clean
 
 up: $(VENV)/installed
 	@exec $(BIN)/emberwatch up
@@ -15,11 +15,15 @@ up: $(VENV)/installed
 test: $(VENV)/test-installed
 	$(BIN)/ruff check -q .
 	$(BIN)/ruff format --check -q .
-	$(BIN)/mypy agent server proto/emberwatch/v1/columns.py migrations
+	$(BIN)/mypy agent server proto/emberwatch/v1/columns.py proto/emberwatch/v1/unwind_table.py migrations
 	$(BIN)/python -m pytest -q
 
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m tests.bench
+
+# Debian's kernels under emulation, each with the tests of the BPF programs: about a quarter of an hour a kernel. KERNELS="6.1" for some.
+kernels: $(VENV)/kernels-installed
+	$(BIN)/python -m tests.kernels $(KERNELS)
 
 # BCC is Debian's package: PyPI's "bcc" is another project. The environment sees only that one folder of the system's packages.
 $(VENV)/installed: pyproject.toml
@@ -35,7 +39,7 @@ $(VENV)/installed: pyproject.toml
 	@touch $@
 
 # What the tests build and look with, beside what the program needs.
-TEST_TOOLS := gcc:gcc g++:g++ chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git
+TEST_TOOLS := gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl
 $(VENV)/test-installed: $(VENV)/installed
 	@missing=; for pair in $(TEST_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  test -e /usr/include/stdlib.h || missing="$$missing libc6-dev"; \
@@ -50,6 +54,13 @@ $(VENV)/bench-installed: $(VENV)/test-installed
 	  if [ -n "$$missing" ]; then $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node d3-flame-graph@4 d3@7 speedscope
+	@touch $@
+
+$(VENV)/kernels-installed: $(VENV)/test-installed
+	@missing=; command -v qemu-system-x86_64 >/dev/null || missing=qemu-system-x86; \
+	  busybox --list 2>/dev/null | grep -qx insmod && ! ldd "$$(command -v busybox)" >/dev/null 2>&1 || missing="$$missing busybox-static"; \
+	  if [ -n "$$missing" ]; then echo "install     $$missing"; \
+	    $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
 	@touch $@
 
 # Code made from proto/: run after a change of a .proto file.

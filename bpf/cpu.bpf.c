@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Who uses the CPUs: samples by process, thread name, user stack and kernel stack.
- * Hook: perf event, software cpu-clock, one per CPU (on_tick); for process trees raw tracepoint sched_process_fork (on_fork).
+ * Hook: perf event, software cpu-clock, one per CPU (on_tick, which goes on as on_tick_unwind when the process has unwind tables); for
+ * process trees raw tracepoint sched_process_fork (on_fork).
  * State: two buffers of counts and stacks, counters of ticks per CPU and buffer, processes seen; all bounded, see below.
  * Needs: Linux 5.10. Cost: two stack walks and four map operations per tick; see bpf/README.md for the measured figure. */
 #include "shared/process.h"
 #include "shared/window.h"
 #include "shared/limit.h"
 #include "shared/stack.h"
+#include "shared/registers.h"
+#include "shared/unwind.h"
 
 enum {
 	SEEN_ENTRIES = 16384,
 	NEW_PROCESSES_PAGES = 16,
 	ERROR_TOO_BIG = -7,
-	USER_MODE_MASK = 3, /* privilege level in the code segment selector */
 };
 
 /* As CPU_KEY in agent/records/drain.py: 56 bytes, no holes. */
@@ -45,7 +47,7 @@ struct tick_counts {
  * counted as map_full; when stacks are full the sample is kept without its stack. */
 BPF_HASH(counts_shape, struct cpu_key, u64, 1);
 BPF_ARRAY_OF_MAPS(counts, "counts_shape", BUFFERS);
-BPF_HASH(stacks_shape, u64, struct stack, 1);
+BPF_HASH(stacks_shape, u64, stack_words, 1);
 BPF_ARRAY_OF_MAPS(stacks, "stacks_shape", BUFFERS);
 
 /* Key: buffer. */
@@ -54,17 +56,19 @@ BPF_PERCPU_ARRAY(ticks, struct tick_counts, BUFFERS);
 /* Processes that were signalled. Bound: SEEN_ENTRIES; when full they are not signalled and counted. The collector empties it. */
 BPF_HASH(seen, struct process_key, u64, SEEN_ENTRIES);
 
-/* Records: struct process_key, at first sight. When full they are lost; the process is found at the end of the window. */
+/* Records: struct process_key, at first sight, and when its mappings are not those it was unwound by any more. When full they are
+ * lost; the process is looked at at the end of the window. */
 BPF_RINGBUF_OUTPUT(new_processes, NEW_PROCESSES_PAGES);
 
-static __always_inline bool is_user_mode(struct bpf_perf_event_data *ctx)
-{
-#ifdef EMBERWATCH_REGS_CSX
-	return (ctx->regs.csx & USER_MODE_MASK) != 0;
-#else
-	return (ctx->regs.cs & USER_MODE_MASK) != 0;
-#endif
-}
+/* The sample under way, for the program that goes on with it. */
+struct pending {
+	struct cpu_key key;
+	u32 buffer;
+	u32 padding;
+};
+
+/* Key: 0. */
+BPF_PERCPU_ARRAY(pending, struct pending, 1);
 
 static __always_inline void signal_once(struct process_key *process, struct tick_counts *tick)
 {
@@ -101,27 +105,74 @@ static __always_inline void count(void *inner, struct cpu_key *key, struct tick_
 		tick->map_busy++;
 }
 
-static __always_inline void walk(struct bpf_perf_event_data *ctx, void *inner, u64 seed, struct cpu_key *key,
-				 struct tick_counts *tick)
+static __always_inline bool find_home(struct stack_home *home, int buffer)
 {
-	if (!key->is_kernel_thread)
-		key->user_stack = store_stack(ctx, BPF_F_USER_STACK, inner, seed, &key->user_error);
-	if (!is_user_mode(ctx))
-		key->kernel_stack = store_stack(ctx, 0, inner, seed, &key->kernel_error);
-	tick->stack_map_full += (key->user_error == STACK_MAP_FULL) + (key->kernel_error == STACK_MAP_FULL);
+	int zero = 0;
+	struct settings *setting = settings.lookup(&zero);
+
+	home->stacks = stacks.lookup(&buffer);
+	home->seed = setting ? setting->stack_seed : 0;
+	return setting && home->stacks;
+}
+
+/* The stack is as it is: count the sample. */
+static __always_inline void store(struct pending *sample, struct tick_counts *tick)
+{
+	int buffer = sample->buffer;
+	void *counts_inner = counts.lookup(&buffer);
+
+	tick->stack_map_full += (sample->key.user_error == STACK_MAP_FULL) + (sample->key.kernel_error == STACK_MAP_FULL);
+	if (counts_inner)
+		count(counts_inner, &sample->key, tick);
+	else
+		tick->map_busy++;
+}
+
+static __always_inline void process_of(struct process_key *process, struct cpu_key *key)
+{
+	process->start_boot_ns = key->start_boot_ns;
+	process->pid = key->pid;
+	process->exec_id = key->exec_id;
+}
+
+/* Kernel part, then user part; the latter may end in on_tick_unwind, and then this does not return. */
+static __always_inline void walk(struct bpf_perf_event_data *ctx, struct pending *sample, struct stack_home *home, bool is_unwinding)
+{
+	struct cpu_key *key = &sample->key;
+	u64 code_segment = code_segment_of(ctx);
+	struct process_key process = {};
+
+	if (!is_user_mode(code_segment))
+		key->kernel_stack = store_stack(ctx, 0, STOP_NONE, home, &key->kernel_error);
+	if (key->is_kernel_thread)
+		return;
+	process_of(&process, key);
+	if (is_unwinding && begin_unwinding(ctx, &process, code_segment))
+		unwinders.call(ctx, 0);
+	key->user_stack = store_stack(ctx, BPF_F_USER_STACK, is_unwinding ? STOP_NO_TABLE : STOP_NONE, home, &key->user_error);
+}
+
+static __always_inline void begin_sample(struct pending *sample, struct current_task *current, int buffer)
+{
+	__builtin_memset(sample, 0, sizeof(*sample));
+	sample->buffer = buffer;
+	sample->key.start_boot_ns = current->process.start_boot_ns;
+	sample->key.pid = current->process.pid;
+	sample->key.exec_id = current->process.exec_id;
+	sample->key.is_kernel_thread = current->is_kernel_thread;
+	bpf_get_current_comm(&sample->key.comm, sizeof(sample->key.comm));
 }
 
 static __always_inline void sample(struct bpf_perf_event_data *ctx, int buffer, struct tick_counts *tick, u32 pid)
 {
 	struct current_task current = {};
-	struct cpu_key key = {};
+	struct stack_home home = {};
 	int zero = 0;
 	struct settings *setting = settings.lookup(&zero);
-	void *counts_inner = counts.lookup(&buffer);
-	void *stacks_inner = stacks.lookup(&buffer);
+	struct pending *sample = pending.lookup(&zero);
 
 	read_current_task(&current, pid);
-	if (!setting || !counts_inner || !stacks_inner) {
+	if (!setting || !sample || !find_home(&home, buffer)) {
 		tick->map_busy++;
 		return;
 	}
@@ -131,13 +182,9 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, int buffer, 
 	}
 	if (!current.is_kernel_thread)
 		signal_once(&current.process, tick);
-	key.start_boot_ns = current.process.start_boot_ns;
-	key.pid = current.process.pid;
-	key.exec_id = current.process.exec_id;
-	key.is_kernel_thread = current.is_kernel_thread;
-	bpf_get_current_comm(&key.comm, sizeof(key.comm));
-	walk(ctx, stacks_inner, setting->stack_seed, &key, tick);
-	count(counts_inner, &key, tick);
+	begin_sample(sample, &current, buffer);
+	walk(ctx, sample, &home, setting->is_unwinding);
+	store(sample, tick);
 }
 
 int on_tick(struct bpf_perf_event_data *ctx)
@@ -156,5 +203,38 @@ int on_tick(struct bpf_perf_event_data *ctx)
 		tick->idle++;
 	else
 		sample(ctx, buffer, tick, pid);
+	return 0;
+}
+
+/* Walks the user stack of the pending sample on, and counts the sample when it has ended. Entered from on_tick and from itself. */
+int on_tick_unwind(struct bpf_perf_event_data *ctx)
+{
+	int zero = 0;
+	struct pending *sample = pending.lookup(&zero);
+	struct unwinding *at = unwinding.lookup(&zero);
+	struct stack *stack = walked.lookup(&zero);
+	struct stack_home home = {};
+	struct process_key process = {};
+	struct tick_counts *tick;
+	int buffer;
+	u32 stop;
+
+	if (!sample || !at || !stack)
+		return 0;
+	stop = walk_frames(at, stack);
+	if (!stop) {
+		unwinders.call(ctx, 0);
+		stop = STOP_CAP; /* more calls than the kernel allows */
+	}
+	buffer = sample->buffer;
+	tick = ticks.lookup(&buffer);
+	if (!tick || !find_home(&home, buffer))
+		return 0;
+	stack->stop = final_stop(at, stop);
+	process_of(&process, &sample->key);
+	if (stack->stop == STOP_NO_MAPPING && should_tell(&process))
+		new_processes.ringbuf_output(&process, sizeof(process), 0);
+	sample->key.user_stack = keep_stack(stack, &home, &sample->key.user_error);
+	store(sample, tick);
 	return 0;
 }

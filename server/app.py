@@ -28,6 +28,7 @@ from server.store.protocol import BinaryInfo, RetireLimits
 from server.store.sql_store import SqlStore
 from server.symbols.namer import Namer
 from server.symbols.settings import SymbolSettings
+from server.symbols.unwind_tables import UnwindTables
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class Server:
         roots = tuple(Path(root) for root in self._settings.debug_roots.split(":") if root)
         self._namer = Namer(SymbolSettings(data / "symbols", local_files=self._settings.local_files, debug_roots=roots))
         self._closing.callback(self._namer.close)
+        self._unwind_tables = UnwindTables(data / "unwind")
         grpc_address = self._serve_grpc()
         http_address = self._serve_http()
         upkeep = threading.Thread(target=self._keep_up, name="upkeep", daemon=True)
@@ -96,7 +98,7 @@ class Server:
         ]
         server = grpc.server(ThreadPoolExecutor(GRPC_THREADS, "grpc"), options=options, maximum_concurrent_rpcs=4 * GRPC_THREADS)
         self._ingest = Ingest(self._store, self._namer, time.time_ns)
-        add_services(server, self._ingest, self._namer)
+        add_services(server, self._ingest, self._namer, self._unwind_tables)
         host = self._settings.grpc.rpartition(":")[0]
         try:
             port = server.add_insecure_port(self._settings.grpc)

@@ -2,7 +2,8 @@
 """Puts the stack of every row together: kernel part, then user part, marks where something is missing.
 
 The kernel part is there only when the sample was taken in kernel mode. A part is empty, one mark, or frames (which end in
-[truncated] when the walk hit its limit). Distinct parts are located once, distinct pairs of parts are laid out once.
+[truncated] when the walk hit its limit, in [unwind stopped: ...] when it found no way on). Distinct parts are located once,
+distinct pairs of parts are laid out once.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from agent.collect.locate import Locator
 from agent.collect.places import BINARY_SHIFT, NUMBER_SHIFT
 from agent.collect.ragged import Index, bounds_from_lengths, flat_index
-from agent.records.drain import STACK_MAP_FULL, CpuDrain, Stacks
+from agent.records.drain import STACK_MAP_FULL, CpuDrain, Stacks, StackStop
 from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Fate, Process
 from emberwatch.v1 import marks_pb2 as marks
@@ -35,6 +36,17 @@ _LOST_FATE: dict[Fate, tuple[Mark, LossReason]] = {
     Fate.EXITED: (marks.MARK_EXITED, marks.LOSS_REASON_EXITED),
     Fate.EXEC_RACE: (marks.MARK_EXEC_RACE, marks.LOSS_REASON_EXEC_RACE),
 }
+_STOPPED: dict[StackStop, Mark] = {
+    StackStop.NO_MAPPING: marks.MARK_UNWIND_STOPPED_NO_MAPPING,
+    StackStop.NO_ROW: marks.MARK_UNWIND_STOPPED_NO_ROW,
+    StackStop.UNSUPPORTED: marks.MARK_UNWIND_STOPPED_UNSUPPORTED,
+    StackStop.UNREADABLE: marks.MARK_UNWIND_STOPPED_UNREADABLE,
+    StackStop.ZERO_RETURN: marks.MARK_UNWIND_STOPPED_ZERO_RETURN_ADDRESS,
+    StackStop.NOT_GROWING: marks.MARK_UNWIND_STOPPED_STACK_NOT_GROWING,
+    StackStop.NO_TABLE: marks.MARK_UNWIND_STOPPED_NO_TABLE,
+}
+_MARK_OF_STOP = np.zeros(1 << 8, np.int64)
+_MARK_OF_STOP[list(_STOPPED)] = list(_STOPPED.values())
 _FIRST_STACK = 64
 """Number of a part: 0 empty, below this a mark, from this on a stack (user: process * number of stacks + stack)."""
 _NOT_FOUND = -1
@@ -80,7 +92,7 @@ def stacks_of_rows(drain: CpuDrain, sources: Sources) -> RowStacks:
     user_part = _part_numbers(user, keys["user_error"])
     _mark_errors(kernel_part, user_part, keys, counts, losses)
     _mark_fates(user_part, sources, counts, losses)
-    _count_truncated(kernel_part, user_part, (kernel, user), drain, losses)
+    _count_incomplete(kernel_part, user_part, (kernel, user), drain, losses)
     is_user_stack = user_part >= _FIRST_STACK
     user_part[is_user_stack] += sources.process_of_row[is_user_stack] * len(stacks.hashes)
     user_part[(user_part == 0) & (kernel_part == 0)] = marks.MARK_NO_STACK
@@ -127,14 +139,17 @@ def _mark_fates(user_part: Index, sources: Sources, counts: U64, losses: dict[Lo
             _add(losses, reason, counts[rows])
 
 
-def _count_truncated(
+def _count_incomplete(
     kernel_part: Index, user_part: Index, found: tuple[Index, Index], drain: CpuDrain, losses: dict[LossReason, int]
 ) -> None:
     is_truncated = drain.stacks.is_truncated
+    kernel, user = found
     if is_truncated.any():
-        kernel, user = found
         rows = (kernel_part >= _FIRST_STACK) & is_truncated[kernel] | (user_part >= _FIRST_STACK) & is_truncated[user]
         _add(losses, marks.LOSS_REASON_TRUNCATED, drain.counts[rows])
+    is_stopped = (_MARK_OF_STOP[drain.stacks.stops] != 0) & ~is_truncated
+    if is_stopped.any():
+        _add(losses, marks.LOSS_REASON_UNWIND_STOPPED, drain.counts[(user_part >= _FIRST_STACK) & is_stopped[user]])
 
 
 def _mark(part: Index, rows: Flags, mark: Mark) -> None:
@@ -148,13 +163,14 @@ def _add(losses: dict[LossReason, int], reason: LossReason, counts: U64) -> None
 
 
 def _parts(part_numbers: Index, stacks: Stacks, sources: Sources, *, is_user: bool) -> _Parts:
-    """Locate the distinct parts. A mark, or [truncated], takes the last place of its part."""
+    """Locate the distinct parts. A mark, or what a walk ended with, takes the last place of its part."""
     distinct, of_row = np.unique(part_numbers, return_inverse=True)
     is_stack = distinct >= _FIRST_STACK
     process, stack = np.divmod(np.where(is_stack, distinct - _FIRST_STACK, 0), max(1, len(stacks.hashes)))
     marks_at_end = np.where(is_stack, 0, distinct)
     if len(stacks.hashes):
-        marks_at_end[is_stack & stacks.is_truncated[stack]] = marks.MARK_TRUNCATED
+        ends = np.where(stacks.is_truncated, marks.MARK_TRUNCATED, _MARK_OF_STOP[stacks.stops])
+        marks_at_end[is_stack] = ends[stack[is_stack]]
     address_counts = np.where(is_stack, np.diff(stacks.bounds)[stack] if len(stacks.hashes) else 0, 0)
     lengths = address_counts + (marks_at_end != 0)
     bounds = bounds_from_lengths(lengths)

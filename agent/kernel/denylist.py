@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels on which something a BPF program may do is known to hang the host: what, why, and where it is fixed.
 
-An entry bars only programs that do that thing. The on-CPU program does none of them: it walks stacks by bpf_get_stack, whose
-user reads take no lock, and its perf events are never disabled from inside the timer.
+An entry bars only programs that do that thing. The on-CPU program reads user memory only while unwinding is switched on, which a
+barred kernel keeps off (program.unwinding_denial): then it walks stacks by bpf_get_stack, whose user reads take no lock. Its perf
+events are never disabled from inside the timer.
 """
 
 from dataclasses import dataclass

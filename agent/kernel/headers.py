@@ -20,12 +20,13 @@ from agent.kernel.c_types import TypeWriter
 from agent.kernel.helper_ids import HELPER_IDS
 from agent.kernel.refusal import KernelRefusal
 
-WRITER_VERSION = 1
+WRITER_VERSION = 2
 """Part of the cache key: raise it when the same BTF yields another tree."""
 
 # What the programs take apart, and what BCC's own headers hold by value.
 ROOT_COMPOSITES = (
     "task_struct",
+    "mm_struct",
     "pt_regs",
     "bpf_perf_event_data",
     "bpf_raw_tracepoint_args",
@@ -112,6 +113,7 @@ def vmlinux_header(btf: Btf) -> str:
             types.add_composite(type_id)
     body = _enumerators(btf) + types.text() + _typedefs(btf, types)
     flags = "#define EMBERWATCH_REGS_CSX 1\n" if _has_csx(btf) else ""
+    flags += "#define EMBERWATCH_TASK_PT_REGS 1\n" if _has_helper(btf, "BPF_FUNC_task_pt_regs") else ""
     return f"#ifndef __VMLINUX_H__\n#define __VMLINUX_H__\n#pragma GCC system_header\n{flags}{body}#endif\n"
 
 
@@ -162,6 +164,11 @@ def _has_csx(btf: Btf) -> bool:
     return type_id is not None and any(
         inner.name == "csx" for member in btf.members(type_id) if not member.name for inner in btf.members(btf.resolve(member.type_id))
     )
+
+
+def _has_helper(btf: Btf, name: str) -> bool:
+    """Whether the kernel itself knows a helper (bpf_task_pt_regs came with 5.15)."""
+    return any(name == known for type_id in btf.ids_of_kind(Kind.ENUM, Kind.ENUM64) for known, _value in btf.enumerators(type_id))
 
 
 def _read_btf(path: Path) -> Btf:

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door of this package for profilers: a loaded program, its maps and what it is attached to. They import nothing else of it."""
 
-import os
 from pathlib import Path
 
 from agent.kernel import bpf
 from agent.kernel.attempts import require_rights
 from agent.kernel.bpf import delete, drain, lookup, read_all, update
 from agent.kernel.buffers import BUFFERS, BufferedMap, MapShape, flip
-from agent.kernel.denylist import refuse_denied
+from agent.kernel.denylist import denials, refuse_denied
 from agent.kernel.loader import load
 from agent.kernel.perf_event import possible_cpu_count
+from agent.kernel.release import running_release
 from agent.kernel.ring import RingReader
-from agent.kernel.spec import LoadedProgram, ProgramSpec, ProgramType
+from agent.kernel.spec import Hazard, LoadedProgram, ProgramSpec, ProgramType
 from agent.kernel.system import require_supported_machine
 from agent.kernel.timers import CpuTimers
+from agent.kernel.unwind_maps import UNWIND_MAPS, UnwindMaps
 
 __all__ = [
     "BUFFERS",
+    "UNWIND_MAPS",
     "BufferedMap",
     "CpuTimers",
     "MapShape",
@@ -25,14 +27,22 @@ __all__ = [
     "ProgramSpec",
     "ProgramType",
     "RingReader",
+    "UnwindMaps",
     "delete",
     "drain",
     "flip",
     "lookup",
     "possible_cpu_count",
     "read_all",
+    "unwinding_denial",
     "update",
 ]
+
+
+def unwinding_denial(release: str | None = None) -> str:
+    """Why user stacks must not be walked by tables on this kernel (that reads user memory in a timer's interrupt); empty when they may."""
+    entries = denials(frozenset({Hazard.READ_USER_IN_INTERRUPT}), release or running_release())
+    return f"{entries[0].effect}: {entries[0].cause} ({entries[0].source})" if entries else ""
 
 
 class Program:
@@ -46,7 +56,7 @@ class Program:
     def load(cls, spec: ProgramSpec, header_directory: Path) -> "Program":
         """Raises KernelError with what is wrong and what to do."""
         require_supported_machine()
-        refuse_denied(spec, os.uname().release)
+        refuse_denied(spec, running_release())
         require_rights()
         return cls(load(spec, header_directory))
 

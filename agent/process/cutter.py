@@ -12,11 +12,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.jail import NOBODY
 from agent.process.upload_cut import CutExit
 
 _TIMEOUT_S = 120.0
-_NOBODY = 65534
-_PROGRAM = Path(__file__).with_name("upload_cut.py")
+_PROGRAM = "agent.process.upload_cut"
 _REASONS = {
     CutExit.NO_ELF: "not an ELF64 file",
     CutExit.NO_SECTIONS: "no section table",
@@ -55,7 +55,7 @@ def cut_for_upload(source: int, directory: Path, timeout_s: float = _TIMEOUT_S) 
 
 def _run(source: int, target: int, timeout_s: float) -> int | None:
     """Exit status of the child, negative for a signal; None when it took too long and was ended."""
-    command = [sys.executable, "-I", "-S", str(_PROGRAM), str(source), str(target), str(_NOBODY), str(_NOBODY)]
+    command = [sys.executable, "-I", "-m", _PROGRAM, str(source), str(target), str(NOBODY), str(NOBODY)]
     null = subprocess.DEVNULL
     with subprocess.Popen(command, pass_fds=(source, target), stdin=null, stdout=null, stderr=null, env={}, cwd="/") as child:
         try:

@@ -1,31 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies an ELF64 file without its program text; runs alone, in a jailed child of cutter.py.
 
-    python -I -S upload_cut.py IN_FD OUT_FD UID GID
+    python -I -m agent.process.upload_cut IN_FD OUT_FD UID GID
 
 Executable SHF_ALLOC PROGBITS sections become SHT_NOBITS; all others are copied as they are, .eh_frame included; the section table stands
 at the end. The program headers follow the ELF header unchanged: those of the running binary are sent beside the profile.
 The file is hostile until proven otherwise: every number is checked against the size of the file, what is odd ends with a reason, and what
-this misses ends at a limit. Only the standard library, and nothing of the agent, is imported. Layouts: ELF gABI.
+this misses ends at a limit. Only the standard library and agent/jail.py are imported. Layouts: ELF gABI.
 """
 
 import os
-import resource
 import struct
 import sys
 from enum import IntEnum
 
+from agent.jail import JailLimits, enter_jail
+
 _PIECE_BYTES = 1 << 20
 _MAX_OUT_BYTES = 2 << 30
-_MAX_MEMORY_BYTES = 512 << 20
-_MAX_CPU_S = 60
+_LIMITS = JailLimits(memory_bytes=512 << 20, cpu_s=60, file_bytes=_MAX_OUT_BYTES)
 _MAX_SECTIONS = 1 << 17
 _MAX_PROGRAM_HEADERS = 4096
 _MAX_ALIGNMENT = 1 << 16
 _HEADER_BYTES, _PROGRAM_BYTES, _SECTION_BYTES = 64, 56, 64
 _SHT_NULL, _SHT_PROGBITS, _SHT_NOBITS = 0, 1, 8
 _SHF_ALLOC, _SHF_EXECINSTR = 2, 4
-_PR_SET_NO_NEW_PRIVS = 38
 
 
 class CutExit(IntEnum):
@@ -171,33 +170,11 @@ def _write(target: int, at: int, data: bytes) -> None:
         data, at = data[written:], at + written
 
 
-def _jail(uid: int, gid: int) -> None:
-    """Give up what could be misused. Memory and time are limited before anything of the file is read."""
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    if os.geteuid() == 0:
-        os.setgroups([])
-        os.setresgid(gid, gid, gid)
-        os.setresuid(uid, uid, uid)
-    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
-    for limit, value in (
-        (resource.RLIMIT_AS, _MAX_MEMORY_BYTES),
-        (resource.RLIMIT_CPU, _MAX_CPU_S),
-        (resource.RLIMIT_FSIZE, _MAX_OUT_BYTES),
-        (resource.RLIMIT_NOFILE, 0),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(limit, (value, value))
-
-
 def main(arguments: list[str]) -> int:
     """The child: descriptors, then the user and group to become when started as root."""
     source, target, uid, gid = (int(argument) for argument in arguments)
     try:
-        _jail(uid, gid)
+        enter_jail(uid, gid, _LIMITS)
     except (OSError, ValueError):
         return CutExit.JAIL
     try:

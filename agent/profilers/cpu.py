@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from agent.errors import KernelError
 from agent.kernel import program as kernel
-from agent.kernel.program import BufferedMap, MapShape, Program, ProgramSpec, ProgramType
+from agent.kernel.program import BufferedMap, MapShape, Program, ProgramSpec, ProgramType, UnwindMaps
 from agent.profilers.idle_time import read_idle_ns
 from agent.profilers.process_tree import ProcessTree
 from agent.profilers.stack_rows import STACK_FRAMES, STACK_VALUE, stacks_from_rows
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 SPEC = ProgramSpec(
     source="cpu.bpf.c",
-    functions={"on_tick": ProgramType.PERF_EVENT, "on_fork": ProgramType.RAW_TRACEPOINT},
-    maps=("active", "settings", "counts", "stacks", "ticks", "seen", "new_processes", "tree", "tree_lost", "cgroups"),
+    functions={"on_tick": ProgramType.PERF_EVENT, "on_tick_unwind": ProgramType.PERF_EVENT, "on_fork": ProgramType.RAW_TRACEPOINT},
+    maps=("active", "settings", "counts", "stacks", "ticks", "seen", "new_processes", "tree", "tree_lost", "cgroups", *kernel.UNWIND_MAPS),
 )
 RATES_HZ = (99, 49)
 """First class: primes to the clocks that programs work by."""
@@ -67,6 +67,8 @@ class CpuSettings:
     """Whether maps that are too small are replaced by larger ones; None: when neither size is given."""
     max_frames: int = STACK_FRAMES
     """The kernel's own limit is obeyed when it is lower."""
+    is_unwinding: bool = False
+    """Walk user stacks by the tables that are put into `unwind_maps`; by frame pointers where the kernel is on the deny list."""
 
 
 class CpuProfiler:
@@ -86,6 +88,7 @@ class CpuProfiler:
         has_sizes = settings.counts_entries is not None or settings.stacks_entries is not None
         self._can_grow = not has_sizes if settings.can_grow is None else settings.can_grow
         self._period_ns = 1_000_000_000 // settings.rate_hz
+        self._unwind_maps = _unwind_maps(program) if settings.is_unwinding else None
         self._limit_frames = min(settings.max_frames, STACK_FRAMES, _kernel_stack_limit())
 
     @classmethod
@@ -110,10 +113,15 @@ class CpuProfiler:
         """Most memory the child that compiled ever held."""
         return self._program.loader_peak_bytes
 
+    @property
+    def unwind_maps(self) -> UnwindMaps | None:
+        """Where unwind tables go; None when stacks are walked by frame pointers."""
+        return self._unwind_maps
+
     def new_processes(self) -> list[ProcessKey]:
         """Processes seen for the first time since the last call, at most NEW_PROCESSES_LIMIT; the rest stays. Never waits.
 
-        One may be told of again after many thousand others.
+        One may be told of again after many thousand others, and when it maps code that unwinding does not know of.
         """
         records = self._ring.read(NEW_PROCESSES_LIMIT)
         self._signalled += len(records)
@@ -130,6 +138,8 @@ class CpuProfiler:
         self._buffer = 1 - idle
         end_ns = self._now_ns()
         kernel.flip(self._program.map("active"), self._buffer, self._counts)
+        if self._unwind_maps is not None:
+            self._unwind_maps.settle()
         start_ns, self._start_ns = self._start_ns, end_ns
         keys, counts = self._drain_counts(idle)
         stacks = self._drain_stacks(idle)
@@ -173,7 +183,7 @@ class CpuProfiler:
         self._closing.callback(self._stacks.close)
         self._ring = kernel.RingReader(self._program.map("new_processes"), RING_BYTES)
         self._closing.callback(self._ring.close)
-        self._limit()
+        self._settle_limits()
         try:
             self._program.measure_run_time()
         except KernelError as error:
@@ -183,8 +193,8 @@ class CpuProfiler:
         self._closing.callback(timers.close)
         self._accounts = TickAccounts(timers, self._period_ns, self._start_ns, read_idle_ns)
 
-    def _limit(self) -> None:
-        """Fill the maps that limit the profile, then switch the limits on."""
+    def _settle_limits(self) -> None:
+        """Fill the maps that limit the profile, then switch the limits on, and unwinding."""
         limits = 0
         self._tree = ProcessTree(self._program.map("tree"), Path("/proc"))
         if self._settings.limit_pids:
@@ -194,7 +204,8 @@ class CpuProfiler:
         if self._settings.cgroup is not None:
             limits |= LIMIT_CGROUP
             _put_cgroup(self._program.map("cgroups"), self._settings.cgroup)
-        kernel.update(self._program.map("settings"), _KEY_ZERO, struct.pack("<QII", secrets.randbits(64), limits, 0))
+        is_unwinding = self._unwind_maps is not None
+        kernel.update(self._program.map("settings"), _KEY_ZERO, struct.pack("<QII", secrets.randbits(64), limits, is_unwinding))
 
     def _drain_counts(self, buffer: int) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
         pieces = list(self._counts.drain(buffer))
@@ -232,6 +243,14 @@ class CpuProfiler:
         ):
             if buffered.settle(buffer, used, refused):
                 log.info("map grown name=%s entries=%d used=%d refused=%d", name, buffered.entries(buffer), used, refused)
+
+
+def _unwind_maps(program: Program) -> UnwindMaps | None:
+    denial = kernel.unwinding_denial()
+    if denial:
+        log.warning("unwinding is off: on this kernel it %s", denial)
+        return None
+    return UnwindMaps({name: program.map(name) for name in kernel.UNWIND_MAPS}, program.function("on_tick_unwind"))
 
 
 def _check_rate(rate_hz: int) -> None:

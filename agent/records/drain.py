@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,22 @@ STACK_MAP_FULL = -1000
 """Value of user_error and kernel_error for a stack that found no room."""
 
 
+class StackStop(IntEnum):
+    """Why the walk of a stack ended; enum stack_stop in bpf/shared/stack.h. All from CAP on are incomplete."""
+
+    NONE = 0
+    """The kernel walked it by frame pointers and does not say."""
+    BOTTOM = 1
+    CAP = 2
+    NO_MAPPING = 3
+    NO_ROW = 4
+    UNSUPPORTED = 5
+    UNREADABLE = 6
+    ZERO_RETURN = 7
+    NOT_GROWING = 8
+    NO_TABLE = 9
+
+
 @dataclass(frozen=True, slots=True)
 class Stacks:
     """Distinct stacks by hash. Stack i is addresses[bounds[i]:bounds[i + 1]], leaf first."""
@@ -39,6 +56,8 @@ class Stacks:
     addresses: npt.NDArray[np.uint64]
     is_truncated: npt.NDArray[np.bool_]
     """Per stack: the walk ended at the limit, not at the bottom."""
+    stops: npt.NDArray[np.uint8]
+    """Per stack: StackStop."""
 
 
 @dataclass(frozen=True, slots=True)

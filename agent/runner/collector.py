@@ -30,10 +30,14 @@ from agent.records.window import WindowFacts, WindowTime
 from agent.runner.identity import agent_id, read_machine_id
 from agent.runner.lifeline import Lifeline
 from agent.runner.own_cost import OwnCost, give_back_code, give_back_memory
+from agent.runner.unwinder import Sources as UnwindSources
+from agent.runner.unwinder import Unwinder, samples_by_process
 from agent.runner.uploader import Sources, Uploader
 from agent.ship.client import Client
+from agent.ship.fleet_tables import FleetTableClient
 from agent.ship.sender import Sender
 from agent.ship.spool import Spool, SpoolLimits
+from agent.unwind.source import FleetTables, SourceSettings, TableSource
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import collector_pb2
 
@@ -46,6 +50,10 @@ _CODE_EVERY_WINDOWS = 6
 _FIRST_NS = 3 * 10**9
 _LATE_S = 0.001
 """A drain a moment after the boundary: a window must start inside its slot."""
+_TABLES_S = 0.2
+"""How often it is looked whether unwind tables have come."""
+_HELD_TABLES_BYTES = 4 << 20
+"""In our memory, beside those in the kernel's maps."""
 _ENTRY_0 = np.zeros(1, np.int64)
 _NO_TABLES = Tables([b""], [pb.Binary()], _ENTRY_0, _ENTRY_0, _ENTRY_0.astype(np.uint64), _ENTRY_0, _ENTRY_0, _ENTRY_0)
 _KERNEL_HALF = np.uint64(1 << 63)
@@ -78,6 +86,7 @@ class Collector:
 
     def _start(self, closing: ExitStack) -> None:
         settings, data = self._settings, Path(self._settings.data_dir)
+        cache = Path(settings.cache_dir) if settings.cache_dir else data
         identity = agent_id(data, read_machine_id())
         client = Client(settings.server, insecure=settings.insecure)
         closing.callback(client.close)
@@ -87,13 +96,15 @@ class Collector:
                 limit_pids=settings.pids(),
                 cgroup=Path(settings.cgroup) if settings.cgroup else None,
                 window_s=settings.window_s,
-                header_directory=data / "headers",
+                header_directory=cache / "headers",
                 stacks_entries=settings.stacks_entries or None,
+                is_unwinding=True,
             )
         )
         closing.callback(self._profiler.close)
         self._processes = ProcessTable(ProcessSettings())
         closing.callback(self._processes.close)
+        self._unwinder = self._start_unwinder(closing, cache / "unwind", FleetTableClient(client))
         self._layouts = LayoutKeeper()
         self._layout = self._layouts.current()
         self._builder = WindowBuilder()
@@ -107,6 +118,15 @@ class Collector:
         self._sender.start()
         closing.callback(self._sender.close, 1.0)
 
+    def _start_unwinder(self, closing: ExitStack, directory: Path, fleet: FleetTables) -> Unwinder | None:
+        """None where user stacks are walked by frame pointers."""
+        maps = self._profiler.unwind_maps
+        if maps is None:
+            return None
+        tables = TableSource(SourceSettings(directory, held_bytes=_HELD_TABLES_BYTES), fleet)
+        closing.callback(tables.close)
+        return Unwinder(maps, UnwindSources(self._processes.get, self._processes.open_binary, tables))
+
     def _first_end_unix_ns(self) -> int:
         """The first window is short, so that there is a picture soon; it ends with its slot at the latest."""
         now_ns = self._clock.unix_ns()
@@ -118,10 +138,20 @@ class Collector:
             left_s = (end_unix_ns - self._clock.unix_ns()) / 1e9
             if left_s <= 0:
                 return
-            again_s = self._processes.wait_s()
+            again_s = self._again_s()
             is_told = lifeline.wait(left_s + _LATE_S if again_s is None else min(left_s + _LATE_S, again_s))
             if is_told or again_s is not None:
-                self._processes.see(self._profiler.new_processes())
+                met = self._profiler.new_processes()
+                self._processes.update(met)
+                if self._unwinder is not None:
+                    self._unwinder.meet(met)
+
+    def _again_s(self) -> float | None:
+        """When there is something to do though nothing happens; None when there is not."""
+        young_s = self._processes.wait_s()
+        if self._unwinder is None or not self._unwinder.is_waiting:
+            return young_s
+        return _TABLES_S if young_s is None else min(young_s, _TABLES_S)
 
     def _window(self) -> None:
         """From the maps of the kernel to a record in the spool."""
@@ -142,6 +172,8 @@ class Collector:
         self._sender.wake()
         self._layouts.miss(_kernel_misses(drain, layout))
         self._processes.forget_dead()
+        if self._unwinder is not None:
+            self._unwinder.end_window(samples_by_process(drain))
         give_back_memory()
         self._windows += 1
         if self._windows % _CODE_EVERY_WINDOWS == 1:

@@ -20,6 +20,8 @@ PIECE_BYTES = 1 << 20
 MOST_UPLOAD_BYTES = 2 << 30
 _MESSAGE_BYTES = 17 << 20
 _DEADLINE_S = 30
+_TABLE_DEADLINE_S = 3
+"""Making a table takes less than a second: it is not worth waiting long for one."""
 _REASON_KEY = "emberwatch-reason"
 """Trailing metadata of a refusal: the name of a LossReason."""
 _REASONS = {
@@ -97,6 +99,22 @@ class Client:
             response = self._piece(upload, digest, offset, upload.read(offset, size))
             if response.status == symbols_pb2.UPLOAD_STATUS_CONTINUE and response.next_offset <= offset:
                 raise PushDelayed(f"upload to {self._target}: no progress at {offset} of {upload.size_bytes} bytes")
+        return response
+
+    def get_unwind_table(self, request: symbols_pb2.GetUnwindTableRequest) -> symbols_pb2.GetUnwindTableResponse:
+        """Ask for the unwind table of a binary. Raises as `push` does."""
+        try:
+            response: symbols_pb2.GetUnwindTableResponse = self._symbols.GetUnwindTable(request, timeout=_TABLE_DEADLINE_S)
+        except grpc.RpcError as error:
+            raise self._error("unwind table", error) from error
+        return response
+
+    def put_unwind_table(self, request: symbols_pb2.PutUnwindTableRequest) -> symbols_pb2.PutUnwindTableResponse:
+        """Offer the unwind table of a binary. Raises as `push` does."""
+        try:
+            response: symbols_pb2.PutUnwindTableResponse = self._symbols.PutUnwindTable(request, timeout=_TABLE_DEADLINE_S)
+        except grpc.RpcError as error:
+            raise self._error("unwind table", error) from error
         return response
 
     def close(self) -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unwinding of user stacks without frame pointers: no code yet, stacks are walked by frame pointer."""
+"""Unwind tables: from .eh_frame to rows, once per binary, kept on disk and shared by the fleet."""

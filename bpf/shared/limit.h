@@ -13,7 +13,7 @@ enum {
 struct settings {
 	u64 stack_seed; /* start of every stack hash: nobody can make a stack that is taken for another */
 	u32 limits;	/* LIMIT_*, or 0 for all processes */
-	u32 padding;
+	u32 is_unwinding; /* 0: user stacks by frame pointers, and user memory is read by the kernel only */
 };
 
 /* Key: 0. Written once before the first event. */

@@ -28,6 +28,8 @@ Ask = Callable[[Api, str, float], bytes]
 RECORDED_KINDS = ("cpu",)
 _READY_S = 60.0
 _QUIET = ("--log-level", "warning")
+_CACHE = "/var/cache/emberwatch"
+"""Of the agents of all recordings: the first one made the unwind tables of the host's libraries, the next has them at once."""
 _NAMES_S = 30.0
 _HOLD = 'read -r _ <"$0" && exec "$@"'
 """A shell costs less than a sample, and when we are gone the pipe ends and the command never starts."""
@@ -65,7 +67,7 @@ def record(wanted: Recording, ask: Ask, progress: Progress) -> bytes:
 
 def _sample(wanted: Recording, held: "Held | None", folder: Path, grpc: str, progress: Progress) -> None:
     pids = [*wanted.pids, *([held.process.pid] if held else [])]
-    arguments = ["--server", grpc, "--data-dir", str(folder / "agent"), "--rate-hz", str(wanted.rate_hz), *_QUIET]
+    arguments = ["--server", grpc, "--data-dir", str(folder / "agent"), "--cache-dir", _CACHE, "--rate-hz", str(wanted.rate_hz), *_QUIET]
     arguments += ["--pid", ",".join(map(str, pids))] if pids else []
     agent = Child.start("emberwatch-agent", ["agent.cli", "run", *arguments], _READY_S)
     try:

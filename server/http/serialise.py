@@ -95,6 +95,7 @@ def quality_json(quality: Quality) -> Json:
         "truncated_share": stacks.truncated,
         "unnamed_share": stacks.unnamed,
         "unknown_share": stacks.unknown,
+        "unwind_stopped_share": stacks.unwind_stopped,
         "whole_share": stacks.whole,
         "hosts": quality.hosts,
         "hosts_silent": list(quality.hosts_silent),
@@ -133,6 +134,7 @@ def fleet_json(fleet: Fleet) -> Json:
             "samples": row.samples,
             "lost_share": row.losses.lost_share,
             "stack_lost_share": row.losses.stack_lost_share,
+            "whole_share": row.whole_share,
             "unnamed_share": None,
         }
         for row in fleet.services

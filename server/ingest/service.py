@@ -21,6 +21,7 @@ from emberwatch.v1.symbols_pb2_grpc import SymbolsServicer, add_SymbolsServicer_
 from server.errors import BadRequest, LimitExceeded, Overloaded, ServerError
 from server.ingest.push import Ingest, SymbolService
 from server.ingest.window_time import TimeRejected
+from server.symbols.unwind_tables import UnwindTables
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +34,10 @@ _ANSWERS: tuple[tuple[type[ServerError], grpc.StatusCode, str], ...] = (
 )
 
 
-def add_services(server: grpc.Server, ingest: Ingest, symbols: SymbolService) -> None:
+def add_services(server: grpc.Server, ingest: Ingest, symbols: SymbolService, unwind_tables: UnwindTables) -> None:
     """Register Collector and Symbols on a gRPC server."""
     add_CollectorServicer_to_server(_Collector(ingest), server)  # type: ignore[no-untyped-call]
-    add_SymbolsServicer_to_server(_Symbols(symbols), server)  # type: ignore[no-untyped-call]
+    add_SymbolsServicer_to_server(_Symbols(symbols, unwind_tables), server)  # type: ignore[no-untyped-call]
 
 
 class _Collector(CollectorServicer):
@@ -52,8 +53,9 @@ class _Collector(CollectorServicer):
 
 
 class _Symbols(SymbolsServicer):
-    def __init__(self, symbols: SymbolService) -> None:
+    def __init__(self, symbols: SymbolService, unwind_tables: UnwindTables) -> None:
         self._symbols = symbols
+        self._unwind_tables = unwind_tables
 
     def Upload(self, request: symbols_pb2.UploadRequest, context: grpc.ServicerContext) -> symbols_pb2.UploadResponse:  # noqa: N802
         """Take one piece of an upload."""
@@ -61,6 +63,24 @@ class _Symbols(SymbolsServicer):
             return self._symbols.upload(request)
         except ServerError as error:
             _refuse(context, f"upload of build id {request.id.build_id.hex()}", error)
+
+    def GetUnwindTable(  # noqa: N802
+        self, request: symbols_pb2.GetUnwindTableRequest, context: grpc.ServicerContext
+    ) -> symbols_pb2.GetUnwindTableResponse:
+        """Give a table that some agent has made."""
+        try:
+            return self._unwind_tables.get(request)
+        except ServerError as error:
+            _refuse(context, f"unwind table for build id {request.id.build_id.hex()}", error)
+
+    def PutUnwindTable(  # noqa: N802
+        self, request: symbols_pb2.PutUnwindTableRequest, context: grpc.ServicerContext
+    ) -> symbols_pb2.PutUnwindTableResponse:
+        """Keep a table for other agents."""
+        try:
+            return self._unwind_tables.put(request)
+        except ServerError as error:
+            _refuse(context, f"unwind table of build id {request.id.build_id.hex()}", error)
 
 
 def _refuse(context: grpc.ServicerContext, what: str, error: ServerError) -> NoReturn:

@@ -27,9 +27,11 @@ class PathFlag(IntFlag):
     """Its frames could not be taken or had no room."""
     UNKNOWN = 8
     """A frame whose place could not be had: process gone, no mapping, nothing behind the address."""
+    UNWIND_STOPPED = 16
+    """Its outermost frames were not found."""
 
 
-BROKEN = PathFlag.TRUNCATED | PathFlag.STACK_LOST | PathFlag.UNKNOWN
+BROKEN = PathFlag.TRUNCATED | PathFlag.STACK_LOST | PathFlag.UNKNOWN | PathFlag.UNWIND_STOPPED
 """A stack with any of these is not whole."""
 
 _LOST = PathFlag.STACK_LOST
@@ -46,6 +48,7 @@ _MARK_FLAGS: dict[int, PathFlag] = {
     marks_pb2.MARK_NO_MAPPING: PathFlag.UNKNOWN,
     marks_pb2.MARK_ANONYMOUS: PathFlag.UNKNOWN,
     marks_pb2.MARK_UNREADABLE_FILE: PathFlag.UNKNOWN,
+    **dict.fromkeys(range(marks_pb2.MARK_UNWIND_STOPPED_NO_MAPPING, marks_pb2.MARK_UNWIND_STOPPED_NO_TABLE + 1), PathFlag.UNWIND_STOPPED),
     marks_pb2.MARK_JIT: PathFlag.UNNAMED,
     marks_pb2.MARK_KERNEL_HIDDEN: PathFlag.UNNAMED,
 }

@@ -14,6 +14,7 @@ from server.query.quality import Losses, add_accounts, is_silent, share
 from server.query.selector import Selector
 from server.query.slots import Slots
 from server.query.timerange import TimeRange
+from server.query.whole_stacks import whole_shares
 from server.store.protocol import AccountSlot, AgentInfo, Selection, SeriesInfo, ServiceInfo, Timeline
 
 Values = npt.NDArray[np.uint64]
@@ -38,6 +39,8 @@ class ServiceRow:
     samples: int
     losses: Losses
     """Of the hosts it ran on."""
+    whole_share: float | None = None
+    """Of its CPU time, with a stack from leaf to root; None when that is too much to work out in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,11 @@ def fleet(query: ProfileQuery, slots: Slots) -> Fleet:
         for service, members in _grouped(series, "service").items()
     ]
     total_ns = sum(row.cpu_ns for row in rows)
-    rows = [_with_share(row, total_ns) for row in sorted(rows, key=lambda row: (-row.cpu_ns, row.service))]
+    whole = whole_shares(store, span)
+    rows = [
+        replace(row, share=share(row.cpu_ns, total_ns), whole_share=whole.get(row.service))
+        for row in sorted(rows, key=lambda row: (-row.cpu_ns, row.service))
+    ]
     return Fleet(slots, rows, covered_ns, len({_host(info) for info in series}), len(agents), silent)
 
 
@@ -182,10 +189,6 @@ def _service_row(rows: _Rows, series: list[SeriesInfo], known: ServiceInfo | Non
         samples=int(rows.timeline.columns["samples"][rows.members].sum()),
         losses=add_accounts(account for host in sorted(hosts) for account in by_host.get(host, ())),
     )
-
-
-def _with_share(row: ServiceRow, total_ns: int) -> ServiceRow:
-    return replace(row, share=share(row.cpu_ns, total_ns))
 
 
 def _covered_ns(timeline: Timeline, slots: Slots, members: npt.NDArray[np.intp] | None = None) -> int:

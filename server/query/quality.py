@@ -19,6 +19,8 @@ SECOND_NS = 10**9
 SILENT_WINDOWS = 3
 """An agent is silent after so many windows without one, and never sooner than after a minute."""
 _FIRST_STORED_REASON = 100
+_ONLY_SHORTENED = ("TRUNCATED", "UNWIND_STOPPED")
+"""Reasons whose stacks are there but for their outermost frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class Losses:
 
     @property
     def stack_lost_share(self) -> float:
-        """Of what was stored; stacks that were only cut are not in it."""
-        return share(sum(value for reason, value in self.stack_lost.items() if reason != "TRUNCATED"), self.stored)
+        """Of what was stored; stacks that only lack outermost frames are not in it."""
+        return share(sum(value for reason, value in self.stack_lost.items() if reason not in _ONLY_SHORTENED), self.stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class StackShares:
     """The innermost frame has no name."""
     unknown: float = 0.0
     """Some frame's place could not be had."""
+    unwind_stopped: float = 0.0
+    """The outermost frames were not found."""
     whole: float = 1.0
     """No frame is missing or unknown."""
 
@@ -108,6 +112,7 @@ def stack_shares(weighed: WeighedTree) -> StackShares:
         truncated=share(value_with_flags(weighed, PathFlag.TRUNCATED), total),
         unnamed=share(value_of_leaves(weighed, is_unnamed), total),
         unknown=share(value_with_flags(weighed, PathFlag.UNKNOWN), total),
+        unwind_stopped=share(value_with_flags(weighed, PathFlag.UNWIND_STOPPED), total),
         whole=1.0 - share(value_with_flags(weighed, BROKEN), total),
     )
 

@@ -4,6 +4,7 @@
 from emberwatch.v1 import marks_pb2
 
 _LOST = "STACK_LOST_"
+_STOPPED = "UNWIND_STOPPED_"
 _ERROR_CODES = ("ENOMEM", "EEXIST", "EFAULT")
 
 
@@ -15,6 +16,8 @@ def mark_words(mark: int) -> str:
     if name.startswith(_LOST):
         cause = name.removeprefix(_LOST)
         return f"[stack lost: {cause if cause in _ERROR_CODES else _words(cause)}]"
+    if name.startswith(_STOPPED):
+        return f"[unwind stopped: {_words(name.removeprefix(_STOPPED))}]"
     return f"[{_words(name)}]"
 
 

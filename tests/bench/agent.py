@@ -39,23 +39,23 @@ def run(effort: Effort) -> Iterator[Line]:
         closing.enter_context(loaded(folder, MOST_S))
         perf = PerfRecord(RATE_HZ, folder, MOST_S)
         closing.callback(perf.close)
-        agent = _Agent(folder, server)
+        agent = Agent(folder, server)
         closing.callback(agent.close)
         yield told("agent start: compile, load, attach", agent.start_s, SECONDS)
         yield bounded("first window at the server, after attach", agent.until_first_window_s(), SECONDS, 10)
         began_cpu_s = cpu_s(agent.pid)
         perf.enable()
-        _until_boundary(SETTLE_WINDOWS)
+        until_boundary(SETTLE_WINDOWS)
         settle_s = cpu_s(agent.pid) - began_cpu_s
         yield from _cpu_lines(agent, perf, windows=3 if effort.size >= 1 else 1)
         yield told(f"agent CPU in the {SETTLE_WINDOWS} windows before that, in all", settle_s, SECONDS)
         yield from _memory_lines(agent, server)
 
 
-def _cpu_lines(agent: "_Agent", perf: PerfRecord, windows: int) -> Iterator[Line]:
+def _cpu_lines(agent: "Agent", perf: PerfRecord, windows: int) -> Iterator[Line]:
     """Both over the same whole windows, as shares of a core for each core that was busy meanwhile."""
     before = (time.monotonic(), _busy_s(), cpu_s(agent.pid), perf.cpu_s())
-    _until_boundary(windows)
+    until_boundary(windows)
     after = (time.monotonic(), _busy_s(), cpu_s(agent.pid), perf.cpu_s())
     wall_s, busy_s, ours_s, perf_s = (later - earlier for earlier, later in zip(before, after, strict=True))
     what = f"agent, user space, of a core per busy core ({busy_s / wall_s:.2f} busy)"
@@ -63,7 +63,7 @@ def _cpu_lines(agent: "_Agent", perf: PerfRecord, windows: int) -> Iterator[Line
     yield against("the same beside perf record", ours_s / busy_s, ("perf", perf_s / busy_s), PER_CENT, None)
 
 
-def _memory_lines(agent: "_Agent", server: RunningServer) -> Iterator[Line]:
+def _memory_lines(agent: "Agent", server: RunningServer) -> Iterator[Line]:
     (seen,) = server.get("agents", **{"from": "-10m"})["agents"]
     yield told("its BPF programs, of one core in all", float(seen["bpf_share"]), PER_CENT)
     yield bounded("agent memory, resident", agent.memory_bytes("VmRSS"), MIB, 48 << 20)
@@ -72,7 +72,7 @@ def _memory_lines(agent: "_Agent", server: RunningServer) -> Iterator[Line]:
     yield told("BPF maps", float(seen["map_bytes"]), MIB)
 
 
-class _Agent:
+class Agent:
     """A running `emberwatch-agent run`."""
 
     def __init__(self, folder: Path, server: RunningServer) -> None:
@@ -125,7 +125,7 @@ class _Agent:
         self._line.close()
 
 
-def _until_boundary(windows: int) -> None:
+def until_boundary(windows: int) -> None:
     """Sleep until the middle of the window that is so many later: by then everything of the last one is done."""
     now_s = time.time()
     time.sleep((now_s // WINDOW_S + windows) * WINDOW_S + WINDOW_S / 2 - now_s)

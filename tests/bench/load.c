@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Keeps one CPU busy in stacks of 25 frames with frame pointers, in thousands of variants of which a few are hot.
+/* Keeps one CPU busy in stacks of 25 frames, with frame pointers or without, in thousands of variants of which a few are hot.
  *
  *     load COUNTERS CPU SECONDS
  *

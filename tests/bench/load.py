@@ -14,7 +14,8 @@ from tests.bench.c_code import compiled
 from tests.bench.timing import cpu_s
 
 _COUNTER_WORDS = 8
-FLAGS = ("-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-ipa-icf")
+FLAGS = ("-fno-optimize-sibling-calls", "-fno-ipa-icf")
+FRAME_POINTERS, NO_FRAME_POINTERS = "-fno-omit-frame-pointer", "-fomit-frame-pointer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ class Load:
 
 
 @contextmanager
-def loaded(folder: Path, seconds: float) -> Iterator[Load]:
+def loaded(folder: Path, seconds: float, frame_pointers: str = FRAME_POINTERS) -> Iterator[Load]:
     """Keep every CPU busy, for so many seconds at most."""
-    program, cpus = compiled("load", folder, *FLAGS), sorted(os.sched_getaffinity(0))
+    program, cpus = compiled("load", folder, *FLAGS, frame_pointers), sorted(os.sched_getaffinity(0))
     path = folder / "counters"
     counters = np.memmap(path, np.uint64, "w+", shape=((max(cpus) + 1) * _COUNTER_WORDS,))
     processes = tuple(subprocess.Popen([program, path, str(cpu), str(seconds)]) for cpu in cpus)

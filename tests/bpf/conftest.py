@@ -8,6 +8,15 @@ import pytest
 from tests.support.kernel import lacking_for_bpf
 from tests.support.programs import Programs
 
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is not `exact` is `shape`, and runs in every guest of the kernel matrix too."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.get_closest_marker("exact") is None:
+            item.add_marker("shape")
+
 
 @pytest.fixture(scope="session")
 def header_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from agent.records.binary import Binary, BinaryId, Segment
-from agent.records.drain import CPU_KEY, CpuDrain, Stacks, TickAccount
+from agent.records.drain import CPU_KEY, CpuDrain, Stacks, StackStop, TickAccount
 from agent.records.kernel_layout import KernelLayout, KernelRange
 from agent.records.process import Fate, MappedBinary, Mapping, MappingKind, PerfMap, Process, ProcessKey
 from agent.records.window import WindowFacts
@@ -58,6 +58,7 @@ class DrainOf:
     keys: list[tuple[int, int, int, int, int, int, int, int, bytes]] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     stacks: dict[int, tuple[list[int], bool]] = field(default_factory=dict)
+    stops: dict[int, StackStop] = field(default_factory=dict)
 
     def row(
         self,
@@ -71,9 +72,10 @@ class DrainOf:
         comm: bytes = b"main",
         is_truncated: bool = False,
         is_kernel_thread: bool = False,
+        stop: StackStop = StackStop.NONE,
     ) -> "DrainOf":
         """Add `count` samples. Addresses are leaf first; `is_truncated` is of the user stack, or of the kernel's when there is no other."""
-        user_hash = self._stack(user, is_truncated)
+        user_hash = self._stack(user, is_truncated, stop)
         kernel_hash = self._stack(kernel, is_truncated and user is None)
         self.keys.append((1000 + pid, user_hash, kernel_hash, pid, 1, user_error, kernel_error, int(is_kernel_thread), comm))
         self.counts.append(count)
@@ -88,6 +90,7 @@ class DrainOf:
             bounds=np.cumsum([0, *(len(one) for one in addresses)]),
             addresses=np.array([address for one in addresses for address in one], np.uint64),
             is_truncated=np.array([self.stacks[one][1] for one in hashes], np.bool_),
+            stops=np.array([self.stops[one] for one in hashes], np.uint8),
         )
         losses = dict(lost or {})
         expected = sum(self.counts) + idle + filtered + sum(losses.values())
@@ -101,11 +104,12 @@ class DrainOf:
             ticks=TickAccount(expected, idle, filtered, losses),
         )
 
-    def _stack(self, addresses: list[int] | None, is_truncated: bool) -> int:
+    def _stack(self, addresses: list[int] | None, is_truncated: bool, stop: StackStop = StackStop.NONE) -> int:
         if addresses is None:
             return 0
-        number = hash((tuple(addresses), is_truncated)) % (1 << 62) + 1
+        number = hash((tuple(addresses), is_truncated, int(stop))) % (1 << 62) + 1
         self.stacks[number] = (addresses, is_truncated)
+        self.stops[number] = stop
         return number
 
 

@@ -199,6 +199,7 @@ def _services(scenario: str, asked: dict[str, str]) -> Json:
                 "samples": int(cpu_s * 99),
                 "lost_share": (0.0, 0.0, 0.031)[seed % 3] if scenario == "partial" else 0.0,
                 "stack_lost_share": 0.001,
+                "whole_share": (0.999, 1.0, 0.62, None)[seed % 4],
                 "unnamed_share": (0.004, 0.0, 0.12, None)[seed % 4],
             }
         )
@@ -238,6 +239,7 @@ def _quality(scenario: str, total: int) -> Json:
         "expected": total + idle + gone, "stored": total, "idle": idle, "filtered": 0, "lost": lost,
         "lost_share": gone / max(1, total + gone), "stack_lost": {"STACK_EFAULT_USER": 67} if total else {},
         "stack_lost_share": 0.002, "truncated_share": 0.014 if scenario == "partial" else 0.0, "unnamed_share": 0.004,
+        "unwind_stopped_share": 0.003,
         "unknown_share": 0.0, "whole_share": 0.998, "hosts": 0 if scenario == "empty" else 41 if scenario == "partial" else 44,
         "hosts_silent": ["web-3", "web-9", "web-12"] if scenario == "partial" else [],
     }  # fmt: skip

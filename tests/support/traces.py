@@ -223,5 +223,5 @@ def _drain(parts: list[_Part]) -> CpuDrain:
     depth = bounds[1:][rows] - 1 - np.arange(bounds[-1])
     addresses = matrix[first][rows, depth].astype(np.uint64)
     ticks = TickAccount(int(counts.sum()), 0, 0, {})
-    table = Stacks(distinct, bounds, addresses, np.zeros(len(first), np.bool_))
+    table = Stacks(distinct, bounds, addresses, np.zeros(len(first), np.bool_), np.zeros(len(first), np.uint8))
     return CpuDrain(0, 10 * 10**9, PERIOD_NS, keys, counts, table, ticks)

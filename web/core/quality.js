@@ -9,7 +9,7 @@ import { formatCount, formatLoss, formatShare } from "./units.js";
  *   expected: number, stored: number, idle: number, filtered: number,
  *   lost: Record<string, number>, lost_share: number,
  *   stack_lost: Record<string, number>, stack_lost_share: number,
- *   truncated_share: number, unnamed_share: number | null, unknown_share: number | null, whole_share: number | null,
+ *   truncated_share: number, unwind_stopped_share?: number, unnamed_share: number | null, unknown_share: number | null, whole_share: number | null,
  *   hosts: number | string[], hosts_silent: string[],
  * }} Quality
  * @typedef {{key: string, label: string, value: string, isFine: boolean, words: string}} QualityItem
@@ -45,6 +45,7 @@ const REASON_WORDS = Object.freeze({
   STACK_MAP_FULL: "the map of stacks was full",
   STACK_OTHER: "the kernel gave no stack",
   TRUNCATED: "deeper than 127 frames, the outermost are missing",
+  UNWIND_STOPPED: "the outermost frames were not found",
   EXITED: "the process was gone before it could be read",
   EXEC_RACE: "the process changed its program",
 });
@@ -69,6 +70,9 @@ export function lossesByReason(lost) {
     .sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]))
     .map(([reason, count]) => ({ reason, words: reasonWords(reason), count }));
 }
+
+/** Reasons whose stacks are there but for their outermost frames; they are no part of stack_lost_share. */
+const ONLY_SHORTENED = ["TRUNCATED", "UNWIND_STOPPED"];
 
 /** @param {Record<string, number>} lost */
 export function mainReason(lost) {
@@ -107,21 +111,25 @@ function lostItem({ lost, lost_share, expected }) {
 }
 
 /**
- * Whole stacks. A stack is broken when it was lost, and when a frame in it lies in no known file: the usual sign of code built
- * without frame pointers.
+ * Whole stacks. A stack is broken when it was lost, when its outermost frames were not found, and when a frame in it lies in no known
+ * file: the usual sign of code built without frame pointers.
  * @param {Quality} quality
  * @returns {QualityItem}
  */
-function stacksItem({ stack_lost, stack_lost_share, unknown_share, whole_share }) {
+function stacksItem({ stack_lost, stack_lost_share, unknown_share, unwind_stopped_share, whole_share }) {
   const broken = unknown_share ?? 0;
   const isLost = stack_lost_share > LIMITS.stackLost;
+  const stopped = unwind_stopped_share ?? 0;
   const isBroken = broken > LIMITS.broken;
+  const isStopped = stopped > LIMITS.broken;
   const whole = whole_share ?? 1 - stack_lost_share - broken;
   const parts = [];
-  if (isLost) parts.push(`${formatLoss(stack_lost_share)} of the samples lost their stack: ${mainReason(stack_lost)}`);
+  const gone = Object.fromEntries(Object.entries(stack_lost).filter(([reason]) => !ONLY_SHORTENED.includes(reason)));
+  if (isLost) parts.push(`${formatLoss(stack_lost_share)} of the samples lost their stack: ${mainReason(gone)}`);
   if (isBroken) parts.push(`${formatShare(broken)} of the time has a frame of unknown place in its stack (often code without frame pointers)`);
+  if (isStopped) parts.push(`${formatShare(stopped)} of the time lacks its outermost frames and stands under [unwind stopped: …]`);
   const words = parts.length > 0 ? parts.join("; ") : `${formatShare(whole)} of the time has its stack from leaf to root`;
-  return { key: "stacks", label: "whole stacks", value: formatShare(whole), isFine: !isLost && !isBroken, words };
+  return { key: "stacks", label: "whole stacks", value: formatShare(whole), isFine: !isLost && !isBroken && !isStopped, words };
 }
 
 /**

@@ -4,7 +4,7 @@
 import { addressFromState, stateOfView } from "../core/route.js";
 import { isLossGrave } from "../core/quality.js";
 import { countOf, visibleText } from "../core/text.js";
-import { formatAge, formatCount, formatCores, formatCoresBare, formatDuration, formatLoss } from "../core/units.js";
+import { formatAge, formatCount, formatCores, formatCoresBare, formatDuration, formatLoss, formatShare } from "../core/units.js";
 import { relativeLabel } from "../core/range.js";
 import { getJson } from "../net/api.js";
 import { makeDataTable } from "./data-table.js";
@@ -22,6 +22,7 @@ import { badge, commandBox, shareBar, sparkLine, statTile } from "./parts.js";
 
 const DEFAULT_SORT = "cpu";
 const UNNAMED_FINE = 0.05;
+const WHOLE_FINE = 0.95;
 const WATCH_MS = 2000;
 
 /**
@@ -152,6 +153,14 @@ function fleetColumns(store) {
       cell: (row) => numberOrBadge(row.lost_share, isLossGrave(row.lost_share), "of the samples of its hosts were lost"),
     },
     {
+      key: "whole",
+      label: "Whole stacks",
+      title: "CPU whose stack reaches from leaf to root",
+      value: (row) => row.whole_share,
+      isNumber: true,
+      cell: (row) => (row.whole_share === null ? "–" : wholeCell(row.whole_share)),
+    },
+    {
       key: "unnamed",
       label: "Unnamed",
       title: "CPU in functions without a name",
@@ -184,6 +193,12 @@ function versionCell({ version, version_since_s, versions }) {
 function numberOrBadge(share, isGrave, words) {
   if (isGrave) return badge(formatLoss(share), "amber", `${formatLoss(share)} ${words}`);
   return element("span", { class: "is-quiet" }, formatLoss(share));
+}
+
+/** @param {number} share of whole stacks */
+function wholeCell(share) {
+  if (share < WHOLE_FINE) return badge(formatShare(share), "amber", `${formatShare(share)} of its CPU has its stack from leaf to root`);
+  return element("span", { class: "is-quiet" }, formatShare(share));
 }
 
 /** The server as another host would call it: a loopback address means nothing there. */

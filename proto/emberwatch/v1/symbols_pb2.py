@@ -25,23 +25,35 @@ _sym_db = _symbol_database.Default()
 from emberwatch.v1 import batch_pb2 as emberwatch_dot_v1_dot_batch__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x65mberwatch/v1/symbols.proto\x12\remberwatch.v1\x1a\x19\x65mberwatch/v1/batch.proto\"]\n\rSymbolRequest\x12\'\n\x04kind\x18\x01 \x01(\x0e\x32\x19.emberwatch.v1.BinaryKind\x12#\n\x02id\x18\x02 \x01(\x0b\x32\x17.emberwatch.v1.BinaryId\"\xd1\x01\n\rUploadRequest\x12\'\n\x04kind\x18\x01 \x01(\x0e\x32\x19.emberwatch.v1.BinaryKind\x12#\n\x02id\x18\x02 \x01(\x0b\x32\x17.emberwatch.v1.BinaryId\x12+\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x1b.emberwatch.v1.UploadFormat\x12\x12\n\nsize_bytes\x18\x04 \x01(\x04\x12\x0e\n\x06offset\x18\x05 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x06 \x01(\x0c\x12\x13\n\x0bupload_hash\x18\x07 \x01(\x0c\"b\n\x0eUploadResponse\x12+\n\x06status\x18\x01 \x01(\x0e\x32\x1b.emberwatch.v1.UploadStatus\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x04\x12\x0e\n\x06reason\x18\x03 \x01(\t*`\n\x0cUploadFormat\x12\x1d\n\x19UPLOAD_FORMAT_UNSPECIFIED\x10\x00\x12\x15\n\x11UPLOAD_FORMAT_ELF\x10\x01\x12\x1a\n\x16UPLOAD_FORMAT_KALLSYMS\x10\x02*\x7f\n\x0cUploadStatus\x12\x1d\n\x19UPLOAD_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n\x16UPLOAD_STATUS_CONTINUE\x10\x01\x12\x16\n\x12UPLOAD_STATUS_DONE\x10\x02\x12\x1c\n\x18UPLOAD_STATUS_NOT_WANTED\x10\x03\x32P\n\x07Symbols\x12\x45\n\x06Upload\x12\x1c.emberwatch.v1.UploadRequest\x1a\x1d.emberwatch.v1.UploadResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x65mberwatch/v1/symbols.proto\x12\remberwatch.v1\x1a\x19\x65mberwatch/v1/batch.proto\"]\n\rSymbolRequest\x12\'\n\x04kind\x18\x01 \x01(\x0e\x32\x19.emberwatch.v1.BinaryKind\x12#\n\x02id\x18\x02 \x01(\x0b\x32\x17.emberwatch.v1.BinaryId\"\xd1\x01\n\rUploadRequest\x12\'\n\x04kind\x18\x01 \x01(\x0e\x32\x19.emberwatch.v1.BinaryKind\x12#\n\x02id\x18\x02 \x01(\x0b\x32\x17.emberwatch.v1.BinaryId\x12+\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x1b.emberwatch.v1.UploadFormat\x12\x12\n\nsize_bytes\x18\x04 \x01(\x04\x12\x0e\n\x06offset\x18\x05 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x06 \x01(\x0c\x12\x13\n\x0bupload_hash\x18\x07 \x01(\x0c\"b\n\x0eUploadResponse\x12+\n\x06status\x18\x01 \x01(\x0e\x32\x1b.emberwatch.v1.UploadStatus\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x04\x12\x0e\n\x06reason\x18\x03 \x01(\t\".\n\x0bUnwindTable\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0e\n\x06packed\x18\x02 \x01(\x0c\"M\n\x15GetUnwindTableRequest\x12#\n\x02id\x18\x01 \x01(\x0b\x32\x17.emberwatch.v1.BinaryId\x12\x0f\n\x07version\x18\x02 \x01(\r\"u\n\x16GetUnwindTableResponse\x12\x30\n\x06status\x18\x01 \x01(\x0e\x32 .emberwatch.v1.UnwindTableStatus\x12)\n\x05table\x18\x02 \x01(\x0b\x32\x1a.emberwatch.v1.UnwindTable\"g\n\x15PutUnwindTableRequest\x12#\n\x02id\x18\x01 \x01(\x0b\x32\x17.emberwatch.v1.BinaryId\x12)\n\x05table\x18\x02 \x01(\x0b\x32\x1a.emberwatch.v1.UnwindTable\"Z\n\x16PutUnwindTableResponse\x12\x30\n\x06status\x18\x01 \x01(\x0e\x32 .emberwatch.v1.UnwindTableStatus\x12\x0e\n\x06reason\x18\x02 \x01(\t*`\n\x0cUploadFormat\x12\x1d\n\x19UPLOAD_FORMAT_UNSPECIFIED\x10\x00\x12\x15\n\x11UPLOAD_FORMAT_ELF\x10\x01\x12\x1a\n\x16UPLOAD_FORMAT_KALLSYMS\x10\x02*\x7f\n\x0cUploadStatus\x12\x1d\n\x19UPLOAD_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n\x16UPLOAD_STATUS_CONTINUE\x10\x01\x12\x16\n\x12UPLOAD_STATUS_DONE\x10\x02\x12\x1c\n\x18UPLOAD_STATUS_NOT_WANTED\x10\x03*\xbc\x01\n\x11UnwindTableStatus\x12#\n\x1fUNWIND_TABLE_STATUS_UNSPECIFIED\x10\x00\x12\x1d\n\x19UNWIND_TABLE_STATUS_FOUND\x10\x01\x12\x1f\n\x1bUNWIND_TABLE_STATUS_UNKNOWN\x10\x02\x12\x1e\n\x1aUNWIND_TABLE_STATUS_STORED\x10\x03\x12\"\n\x1eUNWIND_TABLE_STATUS_NOT_WANTED\x10\x04\x32\x8e\x02\n\x07Symbols\x12\x45\n\x06Upload\x12\x1c.emberwatch.v1.UploadRequest\x1a\x1d.emberwatch.v1.UploadResponse\x12]\n\x0eGetUnwindTable\x12$.emberwatch.v1.GetUnwindTableRequest\x1a%.emberwatch.v1.GetUnwindTableResponse\x12]\n\x0ePutUnwindTable\x12$.emberwatch.v1.PutUnwindTableRequest\x1a%.emberwatch.v1.PutUnwindTableResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'emberwatch.v1.symbols_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_UPLOADFORMAT']._serialized_start=480
-  _globals['_UPLOADFORMAT']._serialized_end=576
-  _globals['_UPLOADSTATUS']._serialized_start=578
-  _globals['_UPLOADSTATUS']._serialized_end=705
+  _globals['_UPLOADFORMAT']._serialized_start=923
+  _globals['_UPLOADFORMAT']._serialized_end=1019
+  _globals['_UPLOADSTATUS']._serialized_start=1021
+  _globals['_UPLOADSTATUS']._serialized_end=1148
+  _globals['_UNWINDTABLESTATUS']._serialized_start=1151
+  _globals['_UNWINDTABLESTATUS']._serialized_end=1339
   _globals['_SYMBOLREQUEST']._serialized_start=73
   _globals['_SYMBOLREQUEST']._serialized_end=166
   _globals['_UPLOADREQUEST']._serialized_start=169
   _globals['_UPLOADREQUEST']._serialized_end=378
   _globals['_UPLOADRESPONSE']._serialized_start=380
   _globals['_UPLOADRESPONSE']._serialized_end=478
-  _globals['_SYMBOLS']._serialized_start=707
-  _globals['_SYMBOLS']._serialized_end=787
+  _globals['_UNWINDTABLE']._serialized_start=480
+  _globals['_UNWINDTABLE']._serialized_end=526
+  _globals['_GETUNWINDTABLEREQUEST']._serialized_start=528
+  _globals['_GETUNWINDTABLEREQUEST']._serialized_end=605
+  _globals['_GETUNWINDTABLERESPONSE']._serialized_start=607
+  _globals['_GETUNWINDTABLERESPONSE']._serialized_end=724
+  _globals['_PUTUNWINDTABLEREQUEST']._serialized_start=726
+  _globals['_PUTUNWINDTABLEREQUEST']._serialized_end=829
+  _globals['_PUTUNWINDTABLERESPONSE']._serialized_start=831
+  _globals['_PUTUNWINDTABLERESPONSE']._serialized_end=921
+  _globals['_SYMBOLS']._serialized_start=1342
+  _globals['_SYMBOLS']._serialized_end=1612
 # @@protoc_insertion_point(module_scope)

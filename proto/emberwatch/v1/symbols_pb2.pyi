@@ -19,6 +19,14 @@ class UploadStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     UPLOAD_STATUS_CONTINUE: _ClassVar[UploadStatus]
     UPLOAD_STATUS_DONE: _ClassVar[UploadStatus]
     UPLOAD_STATUS_NOT_WANTED: _ClassVar[UploadStatus]
+
+class UnwindTableStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    UNWIND_TABLE_STATUS_UNSPECIFIED: _ClassVar[UnwindTableStatus]
+    UNWIND_TABLE_STATUS_FOUND: _ClassVar[UnwindTableStatus]
+    UNWIND_TABLE_STATUS_UNKNOWN: _ClassVar[UnwindTableStatus]
+    UNWIND_TABLE_STATUS_STORED: _ClassVar[UnwindTableStatus]
+    UNWIND_TABLE_STATUS_NOT_WANTED: _ClassVar[UnwindTableStatus]
 UPLOAD_FORMAT_UNSPECIFIED: UploadFormat
 UPLOAD_FORMAT_ELF: UploadFormat
 UPLOAD_FORMAT_KALLSYMS: UploadFormat
@@ -26,6 +34,11 @@ UPLOAD_STATUS_UNSPECIFIED: UploadStatus
 UPLOAD_STATUS_CONTINUE: UploadStatus
 UPLOAD_STATUS_DONE: UploadStatus
 UPLOAD_STATUS_NOT_WANTED: UploadStatus
+UNWIND_TABLE_STATUS_UNSPECIFIED: UnwindTableStatus
+UNWIND_TABLE_STATUS_FOUND: UnwindTableStatus
+UNWIND_TABLE_STATUS_UNKNOWN: UnwindTableStatus
+UNWIND_TABLE_STATUS_STORED: UnwindTableStatus
+UNWIND_TABLE_STATUS_NOT_WANTED: UnwindTableStatus
 
 class SymbolRequest(_message.Message):
     __slots__ = ("kind", "id")
@@ -62,3 +75,43 @@ class UploadResponse(_message.Message):
     next_offset: int
     reason: str
     def __init__(self, status: _Optional[_Union[UploadStatus, str]] = ..., next_offset: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class UnwindTable(_message.Message):
+    __slots__ = ("version", "packed")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PACKED_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    packed: bytes
+    def __init__(self, version: _Optional[int] = ..., packed: _Optional[bytes] = ...) -> None: ...
+
+class GetUnwindTableRequest(_message.Message):
+    __slots__ = ("id", "version")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    id: _batch_pb2.BinaryId
+    version: int
+    def __init__(self, id: _Optional[_Union[_batch_pb2.BinaryId, _Mapping]] = ..., version: _Optional[int] = ...) -> None: ...
+
+class GetUnwindTableResponse(_message.Message):
+    __slots__ = ("status", "table")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    status: UnwindTableStatus
+    table: UnwindTable
+    def __init__(self, status: _Optional[_Union[UnwindTableStatus, str]] = ..., table: _Optional[_Union[UnwindTable, _Mapping]] = ...) -> None: ...
+
+class PutUnwindTableRequest(_message.Message):
+    __slots__ = ("id", "table")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    id: _batch_pb2.BinaryId
+    table: UnwindTable
+    def __init__(self, id: _Optional[_Union[_batch_pb2.BinaryId, _Mapping]] = ..., table: _Optional[_Union[UnwindTable, _Mapping]] = ...) -> None: ...
+
+class PutUnwindTableResponse(_message.Message):
+    __slots__ = ("status", "reason")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    status: UnwindTableStatus
+    reason: str
+    def __init__(self, status: _Optional[_Union[UnwindTableStatus, str]] = ..., reason: _Optional[str] = ...) -> None: ...

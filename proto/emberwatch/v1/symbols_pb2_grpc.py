@@ -40,6 +40,16 @@ class SymbolsStub:
                 request_serializer=emberwatch_dot_v1_dot_symbols__pb2.UploadRequest.SerializeToString,
                 response_deserializer=emberwatch_dot_v1_dot_symbols__pb2.UploadResponse.FromString,
                 _registered_method=True)
+        self.GetUnwindTable = channel.unary_unary(
+                '/emberwatch.v1.Symbols/GetUnwindTable',
+                request_serializer=emberwatch_dot_v1_dot_symbols__pb2.GetUnwindTableRequest.SerializeToString,
+                response_deserializer=emberwatch_dot_v1_dot_symbols__pb2.GetUnwindTableResponse.FromString,
+                _registered_method=True)
+        self.PutUnwindTable = channel.unary_unary(
+                '/emberwatch.v1.Symbols/PutUnwindTable',
+                request_serializer=emberwatch_dot_v1_dot_symbols__pb2.PutUnwindTableRequest.SerializeToString,
+                response_deserializer=emberwatch_dot_v1_dot_symbols__pb2.PutUnwindTableResponse.FromString,
+                _registered_method=True)
 
 
 class SymbolsServicer:
@@ -53,6 +63,20 @@ class SymbolsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetUnwindTable(self, request, context):
+        """Gives the unwind table of a binary that some agent has made, so that each binary is decoded once for the fleet.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PutUnwindTable(self, request, context):
+        """Takes the unwind table of a binary from the agent that made it; the first one stays.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SymbolsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -60,6 +84,16 @@ def add_SymbolsServicer_to_server(servicer, server):
                     servicer.Upload,
                     request_deserializer=emberwatch_dot_v1_dot_symbols__pb2.UploadRequest.FromString,
                     response_serializer=emberwatch_dot_v1_dot_symbols__pb2.UploadResponse.SerializeToString,
+            ),
+            'GetUnwindTable': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetUnwindTable,
+                    request_deserializer=emberwatch_dot_v1_dot_symbols__pb2.GetUnwindTableRequest.FromString,
+                    response_serializer=emberwatch_dot_v1_dot_symbols__pb2.GetUnwindTableResponse.SerializeToString,
+            ),
+            'PutUnwindTable': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutUnwindTable,
+                    request_deserializer=emberwatch_dot_v1_dot_symbols__pb2.PutUnwindTableRequest.FromString,
+                    response_serializer=emberwatch_dot_v1_dot_symbols__pb2.PutUnwindTableResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -90,6 +124,60 @@ class Symbols:
             '/emberwatch.v1.Symbols/Upload',
             emberwatch_dot_v1_dot_symbols__pb2.UploadRequest.SerializeToString,
             emberwatch_dot_v1_dot_symbols__pb2.UploadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetUnwindTable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/emberwatch.v1.Symbols/GetUnwindTable',
+            emberwatch_dot_v1_dot_symbols__pb2.GetUnwindTableRequest.SerializeToString,
+            emberwatch_dot_v1_dot_symbols__pb2.GetUnwindTableResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutUnwindTable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/emberwatch.v1.Symbols/PutUnwindTable',
+            emberwatch_dot_v1_dot_symbols__pb2.PutUnwindTableRequest.SerializeToString,
+            emberwatch_dot_v1_dot_symbols__pb2.PutUnwindTableResponse.FromString,
             options,
             channel_credentials,
             insecure,

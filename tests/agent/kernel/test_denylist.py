@@ -5,6 +5,7 @@ import pytest
 
 from agent.errors import KernelError
 from agent.kernel.denylist import DENIED_KERNELS, denials, refuse_denied
+from agent.kernel.program import unwinding_denial
 from agent.kernel.spec import Hazard, ProgramSpec
 from agent.profilers.cpu import SPEC
 
@@ -28,6 +29,14 @@ def test_disabling_an_event_in_its_timer_is_barred_on_6_16_and_6_17(release: str
 @pytest.mark.parametrize("release", ["6.1.0", "6.16.3", "6.17.1", "5.14.0-427.el9"])
 def test_on_cpu_program_does_nothing_that_is_barred(release: str) -> None:
     refuse_denied(SPEC, release)
+
+
+@pytest.mark.parametrize(
+    ("release", "is_off"), [("5.10.0-1", False), ("6.1.0-9", True), ("6.1.28", False), ("6.2.16", True), ("6.18.4", False)]
+)
+def test_unwinding_stays_off_where_it_would_hang_the_host_and_says_so(release: str, is_off: bool) -> None:
+    assert bool(unwinding_denial(release)) == is_off
+    assert not is_off or "parca-agent" in unwinding_denial(release)
 
 
 def test_refusal_says_cause_and_remedy() -> None:

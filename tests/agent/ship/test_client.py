@@ -150,3 +150,10 @@ def test_plaintext_to_another_host_needs_a_word(target: str) -> None:
 @pytest.mark.parametrize("target", ["localhost:4041", "127.0.0.9:4041", "[::1]:4041"])
 def test_plaintext_on_this_host_is_fine(target: str) -> None:
     Client(target).close()
+
+
+def test_unwind_tables_of_a_server_that_knows_of_none_are_delayed(client: Client) -> None:
+    with pytest.raises(PushDelayed, match="UNIMPLEMENTED"):
+        client.get_unwind_table(symbols_pb2.GetUnwindTableRequest())
+    with pytest.raises(PushDelayed, match="UNIMPLEMENTED"):
+        client.put_unwind_table(symbols_pb2.PutUnwindTableRequest())

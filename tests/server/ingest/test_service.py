@@ -12,14 +12,17 @@ from emberwatch.v1 import collector_pb2 as collector
 from emberwatch.v1 import symbols_pb2
 from emberwatch.v1.collector_pb2_grpc import CollectorStub
 from emberwatch.v1.symbols_pb2_grpc import SymbolsStub
+from emberwatch.v1.unwind_table import VERSION
 from server.errors import Overloaded, ServerError
 from server.ingest.push import Ingest
 from server.ingest.service import REASON_KEY, add_services
 from server.store.push import Appended, DecodedPush
 from server.store.sql_store import SqlStore
+from server.symbols.unwind_tables import UnwindTables
 from tests.server.ingest.test_push import NOW, ROWS, FakeSymbols
 from tests.support.batches import batch_of, push_of
 from tests.support.pushes import new_store, totals
+from tests.support.unwind_tables import PACKED, TABLE_ID
 
 Push = Callable[[collector.PushRequest], collector.PushResponse]
 
@@ -32,11 +35,11 @@ def store(tmp_path: Path) -> Iterator[SqlStore]:
 
 
 @pytest.fixture
-def channel(store: SqlStore) -> Iterator[grpc.Channel]:
+def channel(store: SqlStore, tmp_path: Path) -> Iterator[grpc.Channel]:
     with ThreadPoolExecutor(2) as threads:
         server = grpc.server(threads)
         symbols = FakeSymbols()
-        add_services(server, Ingest(store, symbols, lambda: NOW), symbols)
+        add_services(server, Ingest(store, symbols, lambda: NOW), symbols, UnwindTables(tmp_path / "unwind"))
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
         with grpc.insecure_channel(f"127.0.0.1:{port}") as opened:
@@ -114,3 +117,23 @@ def test_refused_upload_has_a_status_too(channel: grpc.Channel) -> None:
         grpc.StatusCode.INVALID_ARGUMENT,
         "upload of 7 bytes is not taken here",
     )
+
+
+def test_an_unwind_table_goes_from_one_agent_to_another(channel: grpc.Channel) -> None:
+    stub = SymbolsStub(channel)  # type: ignore[no-untyped-call]
+    asked = symbols_pb2.GetUnwindTableRequest(id=TABLE_ID, version=VERSION)
+    assert stub.GetUnwindTable(asked).status == symbols_pb2.UNWIND_TABLE_STATUS_UNKNOWN
+    offer = symbols_pb2.PutUnwindTableRequest(id=TABLE_ID, table=symbols_pb2.UnwindTable(version=VERSION, packed=PACKED))
+    assert stub.PutUnwindTable(offer).status == symbols_pb2.UNWIND_TABLE_STATUS_STORED
+    assert stub.GetUnwindTable(asked).table.packed == PACKED
+
+
+def test_a_malformed_unwind_table_is_refused_for_good(channel: grpc.Channel) -> None:
+    stub = SymbolsStub(channel)  # type: ignore[no-untyped-call]
+    offer = symbols_pb2.PutUnwindTableRequest(id=TABLE_ID, table=symbols_pb2.UnwindTable(version=VERSION, packed=PACKED[:-1]))
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.PutUnwindTable(offer)
+    assert (caught.value.code(), caught.value.details()) == (grpc.StatusCode.INVALID_ARGUMENT, "unwind table refused: damaged")
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.GetUnwindTable(symbols_pb2.GetUnwindTableRequest(version=VERSION))
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT

@@ -22,6 +22,13 @@ const FINE = {
 };
 const itemOf = (given, key) => quality.qualityItems({ ...FINE, ...given }).find((item) => item.key === key);
 
+test("stacks whose outermost frames were not found are not whole", () => {
+  const item = itemOf({ unwind_stopped_share: 0.23, whole_share: 0.77 }, "stacks");
+  assert.equal(item.isFine, false);
+  assert.match(item.words, /^23.0 % of the time lacks its outermost frames/);
+  assert.equal(quality.reasonWords("UNWIND_STOPPED"), "the outermost frames were not found");
+});
+
 test("a good graph has nothing in amber", () => {
   assert.deepEqual(
     quality.qualityItems(FINE).map(({ label, value, isFine }) => `${label} ${value} ${isFine}`),
@@ -49,7 +56,7 @@ test("cut stacks, broken stacks and functions without names are told apart", () 
   const broken = itemOf({ unknown_share: 0.69, whole_share: 0.31 }, "stacks");
   assert.equal(broken.value, "31.0 %");
   assert.match(broken.words, /^69.0 % of the time has a frame of unknown place/);
-  const lost = itemOf({ stack_lost: { STACK_MAP_FULL: 7 }, stack_lost_share: 0.02, whole_share: 0.98 }, "stacks");
+  const lost = itemOf({ stack_lost: { UNWIND_STOPPED: 23, STACK_MAP_FULL: 7 }, stack_lost_share: 0.02, whole_share: 0.98 }, "stacks");
   assert.equal(lost.words, "2.0 % of the samples lost their stack: the map of stacks was full");
 });
 

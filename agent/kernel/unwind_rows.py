@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lays an unwind table out as the kernel searches it: rows of 4 bytes in pages of 1 KiB of the file's addresses.
+
+    address >> 10 -> page: first row, number of rows
+    row = offset in the page << 16 | number of the rule
+
+A rule that reaches into a page stands again at its start, so that a search never leaves the page. Distinct rules are few (some
+thousands for all files of a host), so that rows hold their numbers.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from agent.records.unwind import RuleKind, UnwindTable
+
+PAGE_SHIFT = 10
+RULES = 1 << 16
+MOST_PAGES = 1 << 18
+"""Of one table: 256 MiB of addresses. A file of which more is code, or whose code lies further apart, gets none."""
+_NUMBER_OF_UNSUPPORTED = 1
+
+U32 = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTable:
+    """Rows in pages; the starts count from the table's own first row."""
+
+    low_page: int
+    """Number of the first page."""
+    rows: U32
+    page_starts: U32
+    """First row of each page."""
+    page_counts: U32
+
+
+class RuleNumbers:
+    """Numbers for rules, given once and never taken back. Number 0 is NONE, 1 is UNSUPPORTED."""
+
+    def __init__(self, most: int = RULES) -> None:
+        self._most = most
+        self._rules = np.array([RuleKind.NONE, RuleKind.UNSUPPORTED], np.uint32)
+        self._order = np.arange(2)
+        self.refused = 0
+        """Rules that found no number and became UNSUPPORTED."""
+
+    @property
+    def rules(self) -> U32:
+        """All rules by number."""
+        return self._rules
+
+    def numbers(self, rules: U32) -> U32:
+        """The number of each rule; new ones get the next, as long as there are any."""
+        distinct, inverse = np.unique(rules, return_inverse=True)
+        new = np.setdiff1d(distinct, self._rules)
+        room = self._most - len(self._rules)
+        self.refused += max(0, len(new) - room)
+        if len(new[:room]):
+            self._rules = np.concatenate((self._rules, new[:room]))
+            self._order = np.argsort(self._rules, kind="stable")
+        at = np.minimum(np.searchsorted(self._rules, distinct, sorter=self._order), len(self._rules) - 1)
+        found = self._order[at]
+        found[self._rules[found] != distinct] = _NUMBER_OF_UNSUPPORTED
+        return found.astype(np.uint32)[inverse]
+
+
+def pack_table(table: UnwindTable, numbers: RuleNumbers) -> PackedTable | None:
+    """Lay a table out; None when it has no rows, or its addresses take more than MOST_PAGES."""
+    addresses = table.addresses
+    if not len(addresses):
+        return None
+    low, high = int(addresses[0]) >> PAGE_SHIFT, int(addresses[-1]) >> PAGE_SHIFT
+    if high - low >= MOST_PAGES or high >= 1 << 32:
+        return None
+    page_starts = np.arange(low, high + 2, dtype=np.uint64) << np.uint64(PAGE_SHIFT)
+    carried = np.searchsorted(addresses, page_starts[1:-1], side="right") - 1
+    is_carried = addresses[carried] != page_starts[1:-1]
+    order_of = np.concatenate((addresses, page_starts[1:-1][is_carried]))
+    rules = np.concatenate((table.rules, table.rules[carried[is_carried]]))
+    order = np.argsort(order_of, kind="stable")
+    lies = order_of[order]
+    offsets = (lies & np.uint64((1 << PAGE_SHIFT) - 1)).astype(np.uint32)
+    rows = offsets << np.uint32(16) | numbers.numbers(rules[order])
+    bounds = np.searchsorted(lies, page_starts).astype(np.uint32)
+    return PackedTable(low, rows, bounds[:-1], np.diff(bounds))

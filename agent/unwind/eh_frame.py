@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the .eh_frame of an ELF64 file for x86-64.
+
+PT_GNU_EH_FRAME, which the C++ runtime itself goes by, points at .eh_frame_hdr, and that at .eh_frame. Its length stands in the section
+table only; where that was stripped, the entries end at the first of length zero (LSB, "Exception Frames"; binutils write one).
+The file is hostile: every number is checked against the file, every read is capped.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent.records.unwind import TableMiss
+
+Read = Callable[[int, int], bytes]
+"""read(offset, size) gives at most `size` bytes, fewer at the end of the file."""
+
+MAX_EH_FRAME_BYTES = 64 << 20
+_MAX_PROGRAM_HEADERS = 4096
+_MAX_SECTIONS = 1 << 16
+_HEADER = struct.Struct("<4sBB10xHHIQQQIHHHHHH")
+_PROGRAM = struct.Struct("<IIQQQQQQ")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_ET_EXEC, _ET_DYN, _EM_X86_64 = 2, 3, 62
+_PT_LOAD, _PT_GNU_EH_FRAME, _PF_X = 1, 0x6474E550, 1
+_SHT_PROGBITS, _SHT_X86_64_UNWIND = 1, 0x70000001
+_MAX_NAMES_BYTES = 1 << 20
+_MAX_ADDRESS = 1 << 47
+_UDATA4, _SDATA4, _SDATA8, _PC_RELATIVE = 0x03, 0x0B, 0x0C, 0x10
+
+
+class DecodeRefused(Exception):
+    """There will be no table; `miss` says why."""
+
+    def __init__(self, miss: TableMiss, detail: str) -> None:
+        super().__init__(detail)
+        self.miss = miss
+
+
+@dataclass(frozen=True, slots=True)
+class EhFrame:
+    """The bytes of .eh_frame and what their addresses refer to."""
+
+    address: int
+    """Virtual address of the first byte."""
+    data: bytes
+    """All entries; where the section table was stripped, with what follows them."""
+    is_exact: bool
+    """`data` ends where the section ends, so that an entry of length zero may lie between others."""
+    text: tuple[tuple[int, int], ...]
+    """Virtual addresses [start, end) of executable bytes of the file, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    kind: int
+    flags: int
+    offset: int
+    vaddr: int
+    file_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    address: int
+    offset: int
+    size_bytes: int
+
+
+def find_eh_frame(read: Read) -> EhFrame:
+    """Find and read it. Raises DecodeRefused."""
+    raw = read(0, _HEADER.size)
+    if len(raw) < _HEADER.size or raw[:6] != b"\x7fELF\x02\x01":
+        raise DecodeRefused(TableMiss.NOT_SUPPORTED, "not a little-endian ELF64 file")
+    header = _HEADER.unpack(raw)
+    if header[3] not in (_ET_EXEC, _ET_DYN) or header[4] != _EM_X86_64:
+        raise DecodeRefused(TableMiss.NOT_SUPPORTED, "not a program or library for x86-64")
+    programs = _programs(read, header)
+    loads = [p for p in programs if p.kind == _PT_LOAD]
+    text = tuple(sorted((p.vaddr, p.vaddr + p.file_bytes) for p in loads if p.flags & _PF_X and p.file_bytes))
+    section = _section(read, header)
+    pointed = _pointed_at(read, [p for p in programs if p.kind == _PT_GNU_EH_FRAME])
+    if section is not None and pointed in (None, section.address):
+        return EhFrame(section.address, _bytes(read, section.offset, section.size_bytes), True, text)
+    if pointed is None:
+        raise DecodeRefused(TableMiss.NO_RULES, "no .eh_frame")
+    load = next((p for p in loads if p.vaddr <= pointed < p.vaddr + p.file_bytes), None)
+    if load is None:
+        raise DecodeRefused(TableMiss.MALFORMED, ".eh_frame_hdr points outside the file")
+    skipped = pointed - load.vaddr
+    data = read(load.offset + skipped, min(load.file_bytes - skipped, MAX_EH_FRAME_BYTES))
+    return EhFrame(pointed, data, False, text)
+
+
+def _programs(read: Read, header: tuple[int, ...]) -> list[_Program]:
+    table_at, entry_bytes, count = header[7], header[11], header[12]
+    if entry_bytes != _PROGRAM.size or count > _MAX_PROGRAM_HEADERS:
+        raise DecodeRefused(TableMiss.MALFORMED, f"{count} program headers of {entry_bytes} bytes")
+    raw = _bytes(read, table_at, count * entry_bytes)
+    found = [_Program(kind, flags, offset, vaddr, size) for kind, flags, offset, vaddr, _, size, _, _ in _PROGRAM.iter_unpack(raw)]
+    if any(max(p.vaddr, p.offset) + p.file_bytes > _MAX_ADDRESS for p in found if p.kind in (_PT_LOAD, _PT_GNU_EH_FRAME)):
+        raise DecodeRefused(TableMiss.MALFORMED, "a segment outside the user address space")
+    return found
+
+
+def _section(read: Read, header: tuple[int, ...]) -> _Section | None:
+    """The section .eh_frame; None where the section table is missing or odd."""
+    table_at, entry_bytes, count, names_at = header[8], header[13], header[14], header[15]
+    if not table_at or entry_bytes != _SECTION.size or not names_at < count <= _MAX_SECTIONS:
+        return None
+    raw = read(table_at, count * entry_bytes)
+    if len(raw) != count * entry_bytes:
+        return None
+    entries = list(_SECTION.iter_unpack(raw))
+    names = read(entries[names_at][4], min(entries[names_at][5], _MAX_NAMES_BYTES))
+    for name, kind, _, address, offset, size_bytes, *_ in entries:
+        if kind in (_SHT_PROGBITS, _SHT_X86_64_UNWIND) and names[name : name + 10] == b".eh_frame\0":
+            return _Section(address, offset, size_bytes)
+    return None
+
+
+def _pointed_at(read: Read, headers: list[_Program]) -> int | None:
+    """Address of .eh_frame as .eh_frame_hdr has it; None when there is none. Only encodings that linkers write are understood."""
+    if not headers:
+        return None
+    found = headers[0]
+    raw = read(found.offset, 12)
+    if len(raw) < 12 or raw[0] != 1:
+        return None
+    if raw[1] in (_SDATA4 | _PC_RELATIVE, _UDATA4 | _PC_RELATIVE):
+        return int(found.vaddr + 4 + struct.unpack_from("<i", raw, 4)[0])
+    if raw[1] == _SDATA8 | _PC_RELATIVE:
+        return int(found.vaddr + 4 + struct.unpack_from("<q", raw, 4)[0])
+    return None
+
+
+def _bytes(read: Read, offset: int, size_bytes: int) -> bytes:
+    if size_bytes > MAX_EH_FRAME_BYTES:
+        raise DecodeRefused(TableMiss.TOO_LARGE, f"{size_bytes} bytes of .eh_frame")
+    raw = read(offset, size_bytes) if offset < _MAX_ADDRESS else b""
+    if len(raw) != size_bytes:
+        raise DecodeRefused(TableMiss.MALFORMED, "a table outside the file")
+    return raw

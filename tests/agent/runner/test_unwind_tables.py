@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables come when they are asked for, and the least used gives way when there is no room."""
+
+import os
+
+import numpy as np
+
+from agent.kernel.ranges import Ranges
+from agent.kernel.unwind_maps import TablePlace
+from agent.kernel.unwind_rows import PackedTable, RuleNumbers, pack_table
+from agent.records.binary import Binary, BinaryId
+from agent.records.process import ProcessKey
+from agent.records.unwind import RuleKind, TableMiss, UnwindTable, rule
+from agent.runner.unwind_tables import UNUSED_WINDOWS, ResidentTables
+from tests.support.drains import elf
+
+WEB, MAIL = ProcessKey(7, 1007, 1), ProcessKey(23, 1023, 1)
+
+
+class FakeMaps:
+    """Room for some rows; what is given up is free after settle()."""
+
+    def __init__(self, rows: int) -> None:
+        self._free = Ranges(rows)
+        self._retired: list[TablePlace] = []
+
+    @property
+    def free_rows(self) -> int:
+        return self._free.free_elements
+
+    @property
+    def retired_rows(self) -> int:
+        return sum(place.row_count for place in self._retired)
+
+    def pack(self, table: UnwindTable) -> PackedTable | None:
+        return pack_table(table, RuleNumbers())
+
+    def put_table(self, packed: PackedTable) -> TablePlace | None:
+        first = self._free.take(len(packed.rows))
+        return None if first is None else TablePlace(first, len(packed.rows), 0, len(packed.page_starts), packed.low_page)
+
+    def give_up_table(self, place: TablePlace) -> None:
+        self._retired.append(place)
+
+    def settle(self) -> None:
+        for place in self._retired:
+            self._free.give_back(place.first_row, place.row_count)
+        self._retired.clear()
+
+
+class FakeSource:
+    """Answers what it was told; PENDING for the rest."""
+
+    def __init__(self) -> None:
+        self.answers: dict[BinaryId, UnwindTable | TableMiss] = {}
+        self.asked: list[BinaryId] = []
+
+    def get(self, binary_id: BinaryId, source: int | None, /) -> UnwindTable | TableMiss:
+        assert source is None or os.fstat(source)
+        self.asked.append(binary_id)
+        return self.answers.get(binary_id, TableMiss.PENDING)
+
+    def take_ready(self) -> set[BinaryId]:
+        return {binary_id for binary_id in self.asked if binary_id in self.answers}
+
+    def is_pending(self, binary_id: BinaryId, /) -> bool:
+        return binary_id in self.asked
+
+
+def table_of(rows: int) -> UnwindTable:
+    """So many rows within one page."""
+    rules = np.array([rule(RuleKind.SP, n + 1) for n in range(rows)], np.uint32)
+    return UnwindTable(np.arange(rows, dtype=np.uint64), rules)
+
+
+def tables(rows: int, **answers: UnwindTable | TableMiss) -> tuple[ResidentTables, FakeMaps, FakeSource]:
+    maps, source = FakeMaps(rows), FakeSource()
+    source.answers = {elf(name).id: answer for name, answer in answers.items()}
+    return ResidentTables(maps, source, lambda _: os.open("/dev/null", os.O_RDONLY)), maps, source  # type: ignore[arg-type]
+
+
+def app(name: str) -> Binary:
+    return elf(name)
+
+
+def test_table_that_comes_later_changes_the_processes_that_map_it() -> None:
+    resident, _, source = tables(100)
+    assert resident.use(WEB, app("app")) is TableMiss.PENDING
+    assert resident.is_waiting
+    assert resident.arrived() == {}
+    source.answers[app("app").id] = table_of(7)
+    assert resident.arrived() == {WEB: {app("app").id}}
+    assert not resident.is_waiting
+    assert resident.use(WEB, app("app")) == TablePlace(0, 7, 0, 1, 0)
+
+
+def test_a_binary_is_asked_for_once_for_all_processes() -> None:
+    resident, _, source = tables(100, app=table_of(7))
+    assert resident.use(WEB, app("app")) == resident.use(MAIL, app("app"))
+    assert source.asked == [app("app").id]
+    assert (resident.counts().tables, resident.counts().rows) == (1, 7)
+
+
+def test_binary_without_table_is_counted_once_and_said() -> None:
+    resident, _, _ = tables(100, bad=TableMiss.MALFORMED, go=TableMiss.NO_RULES)
+    assert resident.use(WEB, app("bad")) is resident.use(MAIL, app("bad")) is TableMiss.MALFORMED
+    assert resident.use(WEB, app("go")) is TableMiss.NO_RULES
+    assert resident.counts().missing == 1
+
+
+def test_least_used_table_gives_way_and_is_counted() -> None:
+    resident, maps, _ = tables(30, old=table_of(23), new=table_of(13))
+    resident.use(WEB, app("old"))
+    resident.end_window({WEB: 3})
+    assert resident.use(MAIL, app("new")) is TableMiss.PENDING
+    assert resident.end_window({WEB: 3, MAIL: 97}) == {WEB}
+    assert resident.use(WEB, app("old")) is TableMiss.PENDING
+    maps.settle()
+    assert resident.end_window({WEB: 3, MAIL: 97}) == {MAIL}
+    assert isinstance(resident.use(MAIL, app("new")), TablePlace)
+    counts = resident.counts()
+    assert (counts.evicted, counts.tables, counts.rows) == (1, 1, 13)
+    assert counts.no_room >= 1
+
+
+def test_table_in_use_does_not_give_way_to_one_used_as_much() -> None:
+    resident, maps, _ = tables(30, old=table_of(23), new=table_of(13))
+    resident.use(WEB, app("old"))
+    resident.use(MAIL, app("new"))
+    for _ in range(7):
+        assert resident.end_window({WEB: 23, MAIL: 23}) == set()
+        maps.settle()
+    assert resident.counts().evicted == 0
+
+
+def test_table_of_processes_that_are_gone_is_freed_after_a_while() -> None:
+    resident, maps, _ = tables(30, app=table_of(23))
+    resident.use(WEB, app("app"))
+    resident.leave(WEB, [app("app").id])
+    for _ in range(UNUSED_WINDOWS):
+        resident.end_window({})
+    assert resident.counts().tables == 1
+    resident.end_window({})
+    maps.settle()
+    assert (resident.counts().tables, maps.free_rows) == (0, 30)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What unwinding by tables costs: nanoseconds a sample and frame, and the CPU and bytes of `perf record --call-graph dwarf` beside it.
+
+The load has no frame pointers. The first part takes the load's slow-down at a high rate, so that what the kernel does to get to the
+program is in it; BPF's own run time leaves that out and stands beside it. The second part takes 99 Hz: the agent's CPU with its BPF
+programs, and that of perf recording and of `perf script`, which is where perf unwinds.
+"""
+
+import re
+import resource
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+
+from agent.kernel.program import CpuTimers
+from tests.bench.agent import Agent, until_boundary
+from tests.bench.load import NO_FRAME_POINTERS, Load, loaded
+from tests.bench.report import MIB, PER_CENT, Line, Unit, against, bounded, reached, told
+from tests.bench.timing import BenchError, Effort, cpu_s
+from tests.support.servers import serving
+from tests.support.unwinding import observing
+
+RATE_HZ, AGENT_RATE_HZ = 9973, 99
+SLICE_S, MOST_S = 0.2, 240.0
+US, NS = Unit("us/sample", 1e-6, 2), Unit("ns/frame", 1e-9, 0)
+WHOLE_SHARE = 0.995
+PERF_S = 10
+
+
+def run(effort: Effort) -> Iterator[Line]:
+    """All lines of the bench."""
+    with ExitStack() as closing:
+        folder = Path(closing.enter_context(tempfile.TemporaryDirectory()))
+        load = closing.enter_context(loaded(folder, MOST_S, NO_FRAME_POINTERS))
+        yield from _cost_lines(load, folder, 8 * effort.rounds)
+        yield from _perf_lines(load, folder, windows=3 if effort.size >= 1 else 1)
+
+
+def _cost_lines(load: Load, folder: Path, rounds: int) -> Iterator[Line]:
+    with observing(folder, folder, [process.pid for process in load.processes], rate_hz=7) as observer:
+        timers = CpuTimers(observer.profiler._program.function("on_tick"), 1_000_000_000 // RATE_HZ, time.monotonic_ns)
+        timers.open_missing()
+        observer.meet_until_tables_are_there()
+        timers.close()
+        observer.window()
+        bpf_began_ns = observer.profiler.bpf_run_time_ns()
+        samples = frames = whole = 0
+        costs = []
+        for _ in range(rounds):
+            fast = _pace(load)
+            timers.open_missing()
+            slow = _pace(load)
+            timers.close()
+            costs.append((1 - slow / fast) / RATE_HZ)
+            for walk in observer.window():
+                samples += walk.samples
+                frames += walk.samples * len(walk.addresses)
+                whole += walk.samples * (walk.stop.name == "BOTTOM")
+        bpf_s = (observer.profiler.bpf_run_time_ns() - bpf_began_ns) / 1e9 / samples
+    length = frames / samples
+    yield told(f"kernel cost of a sample of {length:.0f} frames without frame pointers, {RATE_HZ:,} Hz", median(costs), US)
+    yield told("of it inside our BPF programs, as the kernel measures it", bpf_s, US)
+    yield told("the same for a frame: the whole cost, and BPF alone", median(costs) / length, NS, NS.text(bpf_s / length))
+    yield reached("samples that reach the bottom", whole / samples, PER_CENT, WHOLE_SHARE)
+
+
+def _pace(load: Load) -> float:
+    before = load.pace()
+    time.sleep(SLICE_S)
+    return load.pace().since(before)
+
+
+def _perf_lines(load: Load, folder: Path, windows: int) -> Iterator[Line]:
+    cpus = len(load.processes)
+    with ExitStack() as closing:
+        server = closing.enter_context(serving(folder / "server"))
+        agent = Agent(folder, server)
+        closing.callback(agent.close)
+        until_boundary(2)
+        before_s, began_s = cpu_s(agent.pid), time.monotonic()
+        until_boundary(windows)
+        seconds = time.monotonic() - began_s
+        user_s = cpu_s(agent.pid) - before_s
+        (seen,) = server.get("agents", **{"from": "-10m"})["agents"]
+        ours = user_s / seconds / cpus + float(seen["bpf_share"]) / cpus
+        written = sum(path.stat().st_size for path in (folder / "server").rglob("*") if path.is_file()) / (time.monotonic() - began_s + 20)
+        lately = {"query": 'cpu{service="load"}', "from": f"-{windows * 10 + 5}s"}
+        whole = server.get("flamegraph", **lately)["quality"]["whole_share"]
+    theirs, their_bytes = _perf_dwarf(folder)
+    yield bounded("unwinding and all else of the agent, of a core per busy core, 99 Hz", ours, PER_CENT, 0.005)
+    yield against(
+        "the same beside perf record --call-graph dwarf with perf script", ours, ("perf", theirs / PERF_S / cpus), PER_CENT, 1 / 20
+    )
+    yield against("bytes a second: server's files, names included; perf.data", written, ("perf", their_bytes / PERF_S), MIB, None)
+    yield reached("whole stacks of the load, as the page shows it", float(whole), PER_CENT, WHOLE_SHARE)
+
+
+def _perf_dwarf(folder: Path) -> tuple[float, int]:
+    """CPU seconds of perf for PERF_S of recording, unwinding included, and bytes written."""
+    data = folder / "dwarf.data"
+    before = _children_s()
+    record = ["perf", "record", "-F", str(AGENT_RATE_HZ), "-a", "--call-graph", "dwarf", "-o", str(data), "--", "sleep", str(PERF_S)]
+    done = subprocess.run(record, capture_output=True, check=False)
+    if done.returncode or not re.search(rb"\((\d+) samples\)", done.stderr):
+        raise BenchError(f"perf record failed: {done.stderr.decode(errors='replace')[-300:]}")
+    # Without lines and inlined calls, which ours does not resolve on the host either.
+    subprocess.run(["perf", "script", "--no-inline", "-i", str(data)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return _children_s() - before, data.stat().st_size
+
+
+def _children_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

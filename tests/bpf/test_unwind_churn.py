@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that fork, exec and open libraries all the time: nothing gets a wrong name, and what was missed is counted."""
+
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agent.records.drain import StackStop
+from agent.records.process import Fate
+from tests.support.unwind_programs import CHURN_TRUTH, build, build_library, is_true
+from tests.support.unwinding import Names, observing
+
+FEWEST_SAMPLES = 300
+
+
+def test_no_wrong_name_while_programs_come_and_go(header_directory: Path, tmp_path: Path) -> None:
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    program = build(tmp_path, "modes", "-no-pie")
+    libraries = [build_library(tmp_path, name) for name in ("one", "two")]
+    names = Names(program, *libraries)
+    outcome: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    with subprocess.Popen([str(program), *map(str, libraries), "churn"]) as process:
+        try:
+            with observing(header_directory, tmp_path, [process.pid]) as observer:
+                for _ in range(20):
+                    observer.meet(1.0)
+                    for walk in observer.window():
+                        frames = ["*" if name == "-" else name for name in names.frames(walk)]  # mapped after the last look: unknown
+                        outcome[_outcome(walk.process.fate, walk.stop)] += walk.samples
+                        if walk.process.fate is Fate.ALIVE and not _is_true(frames, walk.stop):
+                            wrong[f"{walk.stop.name}: {' '.join(frames)}"] += walk.samples
+                    if outcome["BOTTOM"] > FEWEST_SAMPLES:
+                        break
+        finally:
+            process.kill()
+    assert not wrong
+    assert outcome["BOTTOM"] > FEWEST_SAMPLES, outcome
+
+
+def _outcome(fate: Fate, stop: StackStop) -> str:
+    return stop.name if fate is Fate.ALIVE else fate.name
+
+
+def _is_true(frames: list[str], stop: StackStop) -> bool:
+    """Of a whole stack every name; of one that is not whole the innermost, for the others are told to be uncertain."""
+    if stop is StackStop.BOTTOM:
+        return any(is_true(frames, truth) for truth in CHURN_TRUTH.values())
+    return frames[0] in {"*", "?", *(word for truth in CHURN_TRUTH.values() for word in truth.split())}
