@@ -6,6 +6,8 @@ import { stateFromAddress } from "./core/route.js";
 import { makeStore } from "./state/store.js";
 import { applyTheme, themeChoice, watchSystemTheme } from "./state/theme.js";
 import { element, fill } from "./views/dom.js";
+import { mountCompare } from "./views/compare.js";
+import { mountDeploys } from "./views/deploys.js";
 import { mountFleet } from "./views/fleet.js";
 import { mountFrame } from "./views/frame.js";
 import { mountHosts } from "./views/hosts.js";
@@ -21,6 +23,8 @@ import { mountSymbols } from "./views/symbols.js";
 const MOUNTS = /** @type {Record<State["view"], (place: HTMLElement, context: Context) => View>} */ ({
   fleet: mountFleet,
   service: mountService,
+  compare: mountCompare,
+  deploys: mountDeploys,
   hosts: mountHosts,
   symbols: mountSymbols,
   unknown: mountUnknown,

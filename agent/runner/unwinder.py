@@ -162,12 +162,16 @@ def samples_by_process(drain: CpuDrain) -> dict[ProcessKey, int]:
     """Samples of each process in a window, kernel threads left out."""
     is_user = drain.keys["is_kernel_thread"] == 0
     keys, counts = drain.keys[is_user], drain.counts[is_user]
-    samples: dict[ProcessKey, int] = {}
-    columns = (keys["pid"].tolist(), keys["start_boot_ns"].tolist(), keys["exec_id"].tolist(), counts.tolist())
-    for pid, start_boot_ns, exec_id, count in zip(*columns, strict=True):
-        key = ProcessKey(pid, start_boot_ns, exec_id)
-        samples[key] = samples.get(key, 0) + count
-    return samples
+    if not len(keys):
+        return {}
+    order = np.lexsort((keys["exec_id"], keys["start_boot_ns"], keys["pid"]))
+    parts = [keys[name][order] for name in ("pid", "start_boot_ns", "exec_id")]
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = np.logical_or.reduce([part[1:] != part[:-1] for part in parts])
+    firsts = np.flatnonzero(is_first)
+    sums = np.add.reduceat(counts[order], firsts).tolist()
+    columns = (part[firsts].tolist() for part in parts)
+    return {ProcessKey(*key): count for key, count in zip(zip(*columns, strict=True), sums, strict=True)}
 
 
 def _how(placed: Placed, bias: int) -> tuple[int, int, int, int, int]:

@@ -87,9 +87,10 @@ class Api:
 
 
 def _words(error: urllib.error.HTTPError, url: str, question: str) -> str:
-    """What the server said, with a caret under the place and its hint; its status line when it said nothing we know."""
+    """What the server said, with a caret when one question was asked; its status line when it said nothing we know."""
     try:
         said = json.loads(error.read())["error"]
-        return QueryError(said["message"], hint=said.get("hint") or "", text=question, position=said.get("position")).in_lines()
+        position = said.get("position") if question else None
+        return QueryError(said["message"], hint=said.get("hint") or "", text=question, position=position).in_lines()
     except (ValueError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
         return f"{url} answered {error.code} {error.reason}"

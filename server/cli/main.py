@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""emberwatch: up, serve, record, query."""
+"""emberwatch: up, serve, record, query, diff."""
 
 import json
 import logging
@@ -17,9 +17,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from server.cli.ask import Api, api_at
+from server.cli.diff import Given, diff_body
+from server.cli.diff_formats import DiffFormat, render_diff
 from server.cli.formats import Format, ask_for
 from server.cli.options import with_settings
-from server.cli.output import try_output, write_answer
+from server.cli.output import paper_of, try_output, write_answer, write_text
 from server.cli.record import RECORDED_KINDS, Recording, record
 from server.cli.record import Progress as Told
 from server.cli.up import run_up, say_line
@@ -120,6 +122,40 @@ def query_command(selector: str, from_: str, until: str, url: str, wanted: str) 
     with _errors_in_words():
         body = api_at(url).get(ask.path, query=selector, **{"from": from_}, until=until, **ask.parameters)
         write_answer(body, Format(wanted), None)
+
+
+@main.command("diff")
+@click.argument("left")
+@click.argument("right")
+@click.option("--from", "from_", default="-15m", show_default=True, help="Start of both: -15m, RFC 3339 or unix seconds.")
+@click.option("--until", default="now", show_default=True, help="End of both, exclusive.")
+@click.option("--left-from", default="", help="Start of LEFT alone; likewise the next three.")
+@click.option("--left-until", default="")
+@click.option("--right-from", default="")
+@click.option("--right-until", default="")
+@click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
+@click.option("--format", "wanted", type=click.Choice([f.value for f in DiffFormat]), default=DiffFormat.TABLE.value, show_default=True)
+def diff_command(
+    left: str,
+    right: str,
+    from_: str,
+    until: str,
+    left_from: str,
+    left_until: str,
+    right_from: str,
+    right_until: str,
+    url: str,
+    wanted: str,
+) -> None:
+    """What changed from LEFT to RIGHT beyond noise. Each is a selector, for example 'cpu{version="2.4.1"}', or a folded file.
+
+    A file that exists is taken as a file.
+    """
+    with _errors_in_words():
+        sides = Given(left, left_from or from_, left_until or until), Given(right, right_from or from_, right_until or until)
+        body = diff_body(*sides, api_at(url), DiffFormat(wanted))
+        paper = paper_of(None)
+        write_text(render_diff(body, DiffFormat(wanted), paper), paper, None)
 
 
 @contextmanager

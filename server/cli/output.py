@@ -24,13 +24,22 @@ def try_output(path: Path | None) -> None:
 
 def write_answer(body: bytes, wanted: Format, path: Path | None) -> None:
     """Write the answer of the API in a format. Raises ServerError when the disk, or what standard output leads to, refuses."""
-    is_terminal = path is None and sys.stdout.isatty()
-    text = render(body, wanted, Paper(is_terminal, shutil.get_terminal_size().columns))
+    paper = paper_of(path)
+    write_text(render(body, wanted, paper), paper, path)
+
+
+def paper_of(path: Path | None) -> Paper:
+    """Tell what is written on."""
+    return Paper(path is None and sys.stdout.isatty(), shutil.get_terminal_size().columns)
+
+
+def write_text(text: str, paper: Paper, path: Path | None) -> None:
+    """Write what was rendered. Raises ServerError as `write_answer` does."""
     try:
         if path is not None:
             path.write_text(text, encoding="utf-8")
         else:
-            click.echo(text, nl=False, color=is_terminal)
+            click.echo(text, nl=False, color=paper.is_terminal)
     except BrokenPipeError:
         raise  # The reader (head, less) has seen enough: click ends the command without a word.
     except OSError as error:

@@ -7,10 +7,12 @@ from enum import StrEnum
 from flask import Blueprint, Response, request
 
 from server.http import serialise
+from server.http.diff_routes import add_diff_routes
 from server.http.failures import NotThere
 from server.http.parameters import QUESTION, RANGE, Parameters
 from server.http.reply import json_response, text_response
 from server.http.services import AppServices
+from server.http.sizes import DEFAULT_DEPTH, DEFAULT_WIDTH_PX, MOST_DEPTH, MOST_ROWS, MOST_WIDTH_PX
 from server.interop.folded import export_lines
 from server.profile.cut import View
 from server.query.binary_query import binaries
@@ -22,11 +24,6 @@ from server.query.table_query import SortBy, table
 from server.query.timeline_query import line
 from server.query.timerange import SECOND_NS
 
-MOST_WIDTH_PX = 1_000_000
-MOST_DEPTH = 10_000
-DEFAULT_WIDTH_PX = 1200
-DEFAULT_DEPTH = 1000
-MOST_ROWS = 1000
 SPARK_SLOTS = 60
 
 
@@ -41,6 +38,7 @@ def api_blueprint(services: AppServices) -> Blueprint:
     """Make the routes."""
     api = Blueprint("api", __name__, url_prefix="/api/v1")
     _graph_routes(api, services)
+    add_diff_routes(api, services)
     _fleet_routes(api, services)
     return api
 

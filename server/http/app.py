@@ -4,6 +4,7 @@
 from flask import Flask, Response
 
 from server.http.api import api_blueprint
+from server.http.deploys import deploys_blueprint
 from server.http.failures import handle_failures
 from server.http.metrics import serve_metrics
 from server.http.page import page_blueprint
@@ -19,6 +20,7 @@ def create_app(services: AppServices) -> Flask:
     dress_replies(app)
     serve_metrics(app, services)
     app.register_blueprint(api_blueprint(services))
+    app.register_blueprint(deploys_blueprint(services))
     app.register_blueprint(page_blueprint(services))
 
     @app.get("/healthz")

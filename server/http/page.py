@@ -30,6 +30,8 @@ def page_blueprint(services: AppServices) -> Blueprint:
 
     @page.get("/")
     @page.get("/index.html")
+    @page.get("/compare")
+    @page.get("/deploys")
     @page.get("/hosts")
     @page.get("/symbols")
     @page.get("/service/<path:_name>")

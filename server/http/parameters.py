@@ -88,6 +88,18 @@ class Parameters:
             is_inverted=self.flag("invert"),
         )
 
+    def side(self, name: str, is_counted: bool = False) -> Question:
+        """Give the question of one side of a diff: NAME, NAME_from and NAME_until before query, from and until."""
+        start, end = (self.text(f"{name}_{which}", self.text(which, default)) for which, default in (("from", "-15m"), ("until", "now")))
+        return Question(
+            selector=parse_selector(self.text(name, self.text("query", f"{DEFAULT_KIND}{{}}"))),
+            range=parse_range(start, end, self._now_unix_ns),
+            column=self.text("column"),
+            is_by_thread=self.choice("group", Group.NONE) is Group.THREAD,
+            is_inverted=self.flag("invert"),
+            is_counted=is_counted,
+        )
+
     def mode(self) -> SearchMode:
         """Give how the search text is meant."""
         return self.choice("mode", SearchMode.TEXT)

@@ -7,8 +7,9 @@ import numpy as np
 
 from server.profile.cut import TRIMMED, Cut, View, cut
 from server.profile.names import CodeKind
+from server.profile.nametable import NameTable
 from server.profile.search import match_names, value_of_matches
-from server.profile.totals import Mask
+from server.profile.totals import Mask, WeighedTree
 from server.query.fleet_query import AgentRow, Fleet
 from server.query.profile_query import Profile
 from server.query.quality import Quality, share
@@ -28,7 +29,7 @@ def flamegraph_json(profile: Profile, view: View, text: str, mode: SearchMode) -
     matched: Mask | None = match_names(weighed.tree.table, search(text, mode)) if text else None
     shown = cut(weighed, view, matched)
     view_total = int(weighed.total[view.root])
-    functions, strings, numbers = _functions(profile, shown)
+    functions, strings, numbers = function_columns(weighed.tree.table, shown)
     matched_total = value_of_matches(weighed, matched, view.root) if matched is not None else 0
     return {
         **_head(profile),
@@ -45,7 +46,7 @@ def flamegraph_json(profile: Profile, view: View, text: str, mode: SearchMode) -
             "trimmed": shown.hidden.tolist(),
             "matched": shown.matched.astype(np.int8).tolist(),
         },
-        "ancestors": _ancestors(profile, view.root),
+        "ancestors": [above for _, above in view_ancestors(weighed, view.root)],
         "search": {"text": text, "matched_total": matched_total, "share": share(matched_total, view_total)} if text else None,
         "quality": quality_json(profile.quality),
         "trimmed": {"frames": shown.trimmed_frames, "share": share(shown.trimmed_value, view_total)},
@@ -191,9 +192,8 @@ def _head(profile: Profile) -> Json:
     }
 
 
-def _functions(profile: Profile, shown: Cut) -> tuple[Json, list[str], list[int]]:
+def function_columns(table: NameTable, shown: Cut) -> tuple[Json, list[str], list[int]]:
     """Give the functions of the shown nodes as columns of string numbers, the strings, and the function of each node."""
-    table = profile.weighed.tree.table
     distinct, place = np.unique(shown.name, return_inverse=True)
     chosen = [n for n in distinct.tolist() if n > 0]  # without the root (0) and trimmed children (-1)
     strings: dict[str, int] = {"": 0}
@@ -213,15 +213,17 @@ def _functions(profile: Profile, shown: Cut) -> tuple[Json, list[str], list[int]
     return columns, list(strings), as_function[place].tolist()
 
 
-def _ancestors(profile: Profile, root: int) -> list[Json]:
-    weighed = profile.weighed
-    tree, above = weighed.tree, []
+def view_ancestors(weighed: WeighedTree, root: int) -> list[tuple[int, Json]]:
+    """Give the nodes above the root of a view, outermost first, each with what is said of it."""
+    tree = weighed.tree
+    above: list[tuple[int, Json]] = []
     node = root
     while node:
         node = int(tree.parent[node])
         name = tree.table.names[tree.name[node]] if node else ROOT_NAME
         binary = tree.table.binaries[tree.name[node]] if node else ""
         code = tree.table.codes[tree.name[node]] if node else int(CodeKind.MARK)
-        above.append({"name": name, "binary": binary, "code": code, "id": int(tree.identity[node]), "total": int(weighed.total[node])})
+        said = {"name": name, "binary": binary, "code": code, "id": int(tree.identity[node]), "total": int(weighed.total[node])}
+        above.append((node, said))
     above.reverse()
     return above

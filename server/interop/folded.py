@@ -88,6 +88,19 @@ def export_lines(weighed: WeighedTree) -> Iterator[str]:
             yield f"{';'.join(path)} {int(own[node])}"
 
 
+def export_two_counts(a: WeighedTree, b: WeighedTree) -> Iterator[str]:
+    """Write `stack count_a count_b` for each stack of two sides of one tree, as difffolded.pl does and flamegraph.pl reads."""
+    tree, names = a.tree, _NamesAsText(a.tree.table)
+    path: list[str] = []
+    for node in ((a.total > 0) | (b.total > 0)).nonzero()[0].tolist():
+        if node == ROOT:
+            continue
+        del path[int(tree.depth[node]) - 1 :]
+        path.append(names.text(int(tree.name[node])))
+        if a.own[node] or b.own[node]:
+            yield f"{';'.join(path)} {int(a.own[node])} {int(b.own[node])}"
+
+
 def export_stacks(stacks: Iterable[FoldedStack]) -> Iterator[str]:
     """Write stacks that were imported or made by hand, as `export_lines` does."""
     for stack in stacks:

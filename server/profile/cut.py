@@ -36,6 +36,8 @@ class View:
 class Cut:
     """Nodes in preorder as columns; the first is the root of the view."""
 
+    node: Indices
+    """Number in the tree; of a trimmed child: its parent's."""
     name: Indices
     """Number in the tree's table; TRIMMED for a trimmed child."""
     depth: Indices
@@ -71,6 +73,7 @@ def cut(weighed: WeighedTree, view: View, matched_names: Mask | None = None) -> 
     frames = _less_children(_counts(total > 0, kept, end), parent) - (totals > 0)
     matches = _less_children(_counts(matched, kept, end), parent) - matched[kept]
     shown = Cut(
+        node=at,
         name=tree.name[at],
         depth=tree.depth[at] - tree.depth[first],
         start=_starts(own + value, np.searchsorted(kept, end)),
@@ -150,6 +153,7 @@ def _with_trimmed(shown: Cut, folded: _Folded, threshold: int) -> Cut:
     right_edge = shown.start[under] + shown.total[under] - shown.own[under]
     return replace(
         shown,
+        node=joined(shown.node, shown.node[under]),
         name=joined(shown.name, np.full(under.size, TRIMMED)),
         depth=joined(shown.depth, shown.depth[under] + 1),
         start=joined(shown.start, right_edge - folded.value[under]),

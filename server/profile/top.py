@@ -37,14 +37,15 @@ def first_calls(tree: NameTree) -> Mask:
 def function_values(weighed: WeighedTree, first: Mask) -> FunctionValues:
     """Add up each function; the root is none. `first` is that of `first_calls`."""
     tree = weighed.tree
-    own = _sum_by_name(tree, weighed.own, np.flatnonzero(weighed.own))
-    total = _sum_by_name(tree, weighed.total, np.flatnonzero(first & (weighed.total > 0)))
+    own = sum_by_name(tree, weighed.own, np.flatnonzero(weighed.own))
+    total = sum_by_name(tree, weighed.total, np.flatnonzero(first & (weighed.total > 0)))
     own[0] = total[0] = 0
     names = np.flatnonzero(total)
     return FunctionValues(names, own[names], total[names])
 
 
-def _sum_by_name(tree: NameTree, values: Values, nodes: Indices) -> Values:
+def sum_by_name(tree: NameTree, values: Values, nodes: Indices) -> Values:
+    """Add up the values of some nodes by the number of their name."""
     sums = np.zeros(len(tree.table), np.int64)
     np.add.at(sums, tree.name[nodes], values[nodes])
     return sums

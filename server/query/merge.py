@@ -68,8 +68,8 @@ class _Totals:
 
 
 @dataclass(slots=True)
-class _Meter:
-    """Counts what a merge costs."""
+class Meter:
+    """Counts what a merge costs, and stops it over the budget."""
 
     budget: MergeBudget
     clock: Callable[[], float]
@@ -80,6 +80,7 @@ class _Meter:
         self.started_s = self.clock()
 
     def count(self, piece: Piece) -> None:
+        """Take a piece into account. Raises LimitExceeded."""
         self.rows += piece.keys.size
         if self.rows > self.budget.rows:
             raise LimitExceeded(f"the question touches more than {self.budget.rows:,} rows: ask for a shorter range or fewer series")
@@ -96,7 +97,7 @@ def key_weights(
 ) -> KeyWeights:
     """Values of `columns` by key, for all rows of the selection. Raises LimitExceeded over the budget, naming it."""
     maxima = _maxima(store, selection.kind)
-    meter, found = _Meter(budget, clock), dict[str, _Totals]()
+    meter, found = Meter(budget, clock), dict[str, _Totals]()
     start, end = 0, 0
     for piece in store.select(
         Selection(selection.kind, selection.from_unix_ns, selection.until_unix_ns, selection.series_ids, tuple(columns))

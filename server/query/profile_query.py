@@ -90,7 +90,7 @@ class ProfileQuery:
     def __init__(self, store: Store, namer: Namer, now_unix_ns: Callable[[], int]) -> None:
         self.store = store
         self.now_unix_ns = now_unix_ns
-        self._trees = TreeCache(namer, store.binaries)
+        self.trees = TreeCache(namer, store.binaries)
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
     def choose(self, selector: Selector, span: TimeRange) -> Chosen:
@@ -107,13 +107,13 @@ class ProfileQuery:
 
     def profile(self, question: Question) -> Profile:
         """Answer a question. Raises QueryError, LimitExceeded or Overloaded."""
-        with self._place():
+        with self.place():
             chosen = self.choose(question.selector, question.range)
             column = width_column(chosen.kind, question.column or (chosen.kind.columns[0].name if question.is_counted else ""))
             weights = self._weights(chosen, question.range, column)
             weighed, first = self._tree(weights, column.name, question.is_by_thread)
             samples = sum(service.totals[chosen.kind.columns[0].name] for service in weights.services.values())
-            quality = self._quality(chosen, question, weighed, has_rows=weights.rows > 0)
+            quality = self.quality(chosen, question, weighed, has_rows=weights.rows > 0)
             shown = inverted(weighed) if question.is_inverted else weighed
             return Profile(
                 kind=chosen.kind.name,
@@ -128,7 +128,8 @@ class ProfileQuery:
             )
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
+    def place(self) -> Iterator[None]:
+        """Answer a question in here. Raises Overloaded when too many others are being answered."""
         if not self._places.acquire(timeout=LONGEST_WAIT_S):
             raise Overloaded(f"{MOST_AT_ONCE} questions are being answered and none has ended for {LONGEST_WAIT_S:.0f} s; try again")
         try:
@@ -144,17 +145,18 @@ class ProfileQuery:
         """Give the tree, and what knows its first calls when it is a service's own, kept tree."""
         if len(weights.services) == 1 and not is_by_thread:
             (service,) = weights.services.values()
-            tree = self._trees.tree(service.dictionary)
+            tree = self.trees.tree(service.dictionary)
             values = service.columns[column]
             return weigh(tree.tree, _nodes(tree, service), values), lambda: tree.first_calls
         branches = [
             branch
             for service in weights.services.values()
-            for branch in _branches(self._trees.tree(service.dictionary), service, column, is_by_thread)
+            for branch in _branches(self.trees.tree(service.dictionary), service, column, is_by_thread)
         ]
         return join(branches), None
 
-    def _quality(self, chosen: Chosen, question: Question, weighed: WeighedTree, has_rows: bool) -> Quality:
+    def quality(self, chosen: Chosen, question: Question, weighed: WeighedTree, has_rows: bool) -> Quality:
+        """Tell how far an answer can be trusted."""
         span, now = question.range, self.now_unix_ns()
         hosts = chosen.hosts
         accounts = self.store.accounts(chosen.kind.name, span.from_unix_ns, span.until_unix_ns)
@@ -197,12 +199,13 @@ def _branches(tree: ServiceTree, service: ServiceWeights, column: str, is_by_thr
         yield Branch(weigh(tree.tree, nodes, values))
         return
     keys = np.flatnonzero(values)
-    for thread, members in _groups(service.dictionary.key_threads[keys]):
+    for thread, members in groups(service.dictionary.key_threads[keys]):
         chosen = keys[members]
         yield Branch(weigh(tree.tree, nodes[chosen], values[chosen]), thread_name(service.dictionary.strings[thread]))
 
 
-def _groups(numbers: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Indices]]:
+def groups(numbers: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Indices]]:
+    """Give each distinct number with the places it stands at."""
     order = np.argsort(numbers, kind="stable")
     bounds = np.flatnonzero(np.diff(numbers[order])) + 1
     for members in np.split(order, bounds):

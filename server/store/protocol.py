@@ -203,6 +203,15 @@ class AgentInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DeployNote:
+    """What a person or a pipeline says of one version of a service."""
+
+    service: str
+    version: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class RetireLimits:
     """What may stay. 0 means no limit."""
 
@@ -281,6 +290,14 @@ class Store(Protocol):
 
     def agents(self) -> list[AgentInfo]:
         """All agents, by host."""
+        ...
+
+    def deploy_notes(self) -> list[DeployNote]:
+        """All that is said of deploys, the longest known first."""
+        ...
+
+    def note_deploy(self, note: DeployNote, now_unix_ns: int) -> None:
+        """Say it in place of what was said of that version; an empty text takes it back. Raises LimitExceeded when there are too many."""
         ...
 
     def compact(self, now_unix_ns: int) -> Compacted:

@@ -9,7 +9,7 @@ from threading import Lock
 import sqlalchemy as sa
 
 from server.errors import BadRequest
-from server.store import accounts, catalog, compact, facts, retire, select
+from server.store import accounts, catalog, compact, facts, notes, retire, select
 from server.store.append import Appender
 from server.store.dictionaries import Dictionaries
 from server.store.engine import open_engine, reading
@@ -19,6 +19,7 @@ from server.store.protocol import (
     AgentInfo,
     BinaryInfo,
     Compacted,
+    DeployNote,
     KindInfo,
     Piece,
     Retired,
@@ -128,6 +129,16 @@ class SqlStore:
     def agents(self) -> list[AgentInfo]:
         """See Store."""
         return self._agents.all()
+
+    def deploy_notes(self) -> list[DeployNote]:
+        """See Store."""
+        with reading(self._engine) as connection:
+            return notes.read(connection)
+
+    def note_deploy(self, note: DeployNote, now_unix_ns: int) -> None:
+        """See Store."""
+        with self._units.begin() as unit:
+            notes.write(unit.connection, note, now_unix_ns)
 
     def compact(self, now_unix_ns: int) -> Compacted:
         """See Store."""

@@ -173,3 +173,15 @@ losses = Table(
     Index(None, "kind_id", "start_unix_ns"),
     Index(None, "start_unix_ns"),
 )
+
+deploy_notes = Table(
+    "deploy_notes",
+    metadata,
+    Column("id", _ROW_ID, primary_key=True),
+    Column("key_hash", LargeBinary(16), nullable=False),
+    Column("service", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("written_unix_ns", BigInteger, nullable=False),
+    UniqueConstraint("key_hash"),
+)

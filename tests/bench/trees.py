@@ -23,10 +23,21 @@ class DrawnTree:
     weights: npt.NDArray[np.float64]
 
 
-def draw_tree(node_count: int) -> DrawnTree:
-    """A tree of about so many nodes.
+@dataclass(frozen=True, slots=True)
+class DrawnStacks:
+    """Stacks as a prefix tree: parent and name by node, root first, and the node that each stack ends in."""
 
-    Stacks grow in turn from nodes of earlier ones, by up to TAIL_FRAMES frames, as samples of a program share their callers.
+    parents: Indices
+    names: Indices
+    ends: Indices
+    weights: npt.NDArray[np.float64]
+    """Samples by stack."""
+
+
+def draw_stacks(node_count: int) -> DrawnStacks:
+    """Stacks of about so many nodes.
+
+    They grow in turn from nodes of earlier ones, by up to TAIL_FRAMES frames, as samples of a program share their callers.
     """
     random = np.random.default_rng(17)
     tails = random.integers(1, TAIL_FRAMES, node_count // 2)
@@ -40,13 +51,18 @@ def draw_tree(node_count: int) -> DrawnTree:
     parents[firsts] = (random.random(firsts.size) ** 1.4 * (firsts - 1)).astype(np.intp)
     names = 1 + (random.random(total) ** 2 * (NAMES - 1)).astype(np.intp)
     names[0] = 0
+    return DrawnStacks(parents, names, ends, random.zipf(2.0, ends.size).clip(max=50_000).astype(np.float64))
+
+
+def draw_tree(node_count: int) -> DrawnTree:
+    """The tree by name of such stacks."""
+    drawn = draw_stacks(node_count)
     table = NameTable()
     table.intern(_functions())
     builder = TreeBuilder(table)
-    builder.extend(parents, names)
+    builder.extend(drawn.parents, drawn.names)
     tree, nodes = builder.tree()
-    weights = random.zipf(2.0, ends.size).clip(max=50_000).astype(np.float64)
-    return DrawnTree(tree, nodes[ends], weights)
+    return DrawnTree(tree, nodes[drawn.ends], drawn.weights)
 
 
 def wide_tree(columns: int, rows: int) -> DrawnTree:

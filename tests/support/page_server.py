@@ -18,6 +18,7 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.support import page_diffs as diffs
 from tests.support import page_profiles as profiles
 from tests.support.page_profiles import TICK_NS, Json
 
@@ -55,7 +56,10 @@ def _time_s(text: str) -> float:
         return NOW_S
     if text.startswith("-"):
         return NOW_S - int(text[1:-1]) * UNITS_S[text[-1]]
-    return float(text)
+    try:
+        return float(text)
+    except ValueError as error:
+        raise Problem(400, f"{text!r} is not a time", "write a time as -15m, now or unix seconds") from error
 
 
 class PageServer:
@@ -146,6 +150,11 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
         "agents": _agents,
         "now": lambda *_: {"now_s": NOW_S},
         "symbols": _symbols,
+        "deploys": lambda scenario, asked: (
+            {"deploys": [], "deploys_total": 0} if scenario == "empty" else diffs.deploys_answer(NOW_S, asked.get("service", ""))
+        ),
+        "diff": _diff,
+        "diff/top": _diff_top,
     }
     if name not in routes:
         raise Problem(404, f"There is no {name}.", "See /api/v1/labels.")
@@ -267,6 +276,44 @@ def _top(scenario: str, asked: dict[str, str]) -> Json:
     rows = [row for row in rows if search in str(row["name"]).lower()]
     rows.sort(key=lambda row: -float(str(row[asked.get("sort", "self")])))
     return {"total": root.total_samples * TICK_NS, "rows": rows[: int(asked.get("limit", "200"))], "rows_total": len(rows)}
+
+
+def _diff_head(root: diffs.Pair, asked: dict[str, str], is_first: bool) -> Json:
+    total = root.a if is_first else root.b
+    side = "a" if is_first else "b"
+    start_s, end_s = _time_s(asked[f"{side}_from"]), _time_s(asked[f"{side}_until"])
+    return {
+        "query": asked[side], "from_s": start_s, "until_s": end_s, "seconds": end_s - start_s, "total": total * TICK_NS,
+        "samples": total, "hosts": 44 if total else 0, "replicates": 32 if total else 0, "is_empty": not total,
+        "quality": _quality("normal", total),
+    }  # fmt: skip
+
+
+def _diff_heads(scenario: str, asked: dict[str, str]) -> tuple[diffs.Pair, Json]:
+    missing = {"a", "a_from", "a_until", "b", "b_from", "b_until"} - asked.keys()
+    if missing:
+        raise Problem(400, f"a diff needs {', '.join(sorted(missing))}", "Give both sides.")
+    if "{" not in asked["a"]:
+        raise Problem(400, "expected { after the kind of side A", 'Write cpu{service="checkout"}.')
+    # The side that begins earlier is the older code, whichever letter it has.
+    is_swapped = _time_s(asked["a_from"]) > _time_s(asked["b_from"])
+    root = diffs.pair_tree(scenario, is_swapped, asked.get("shape", "b"))
+    heads = {"a": _diff_head(root, asked, True), "b": _diff_head(root, asked, False)}
+    empty = [f"side {side.upper()} has no samples in its range" for side, head in heads.items() if head["is_empty"]]
+    return root, {**heads, "notes": empty, "changed": diffs.changed(scenario, is_swapped)}
+
+
+def _diff(scenario: str, asked: dict[str, str]) -> Json:
+    root, heads = _diff_heads(scenario, asked)
+    return {**diffs.diff_answer(root, asked), **heads}
+
+
+def _diff_top(scenario: str, asked: dict[str, str]) -> Json:
+    root, heads = _diff_heads(scenario, asked)
+    rows = diffs.diff_rows(root, asked.get("search", "").lower())
+    order = {"a": "a_share", "b": "b_share"}.get(asked.get("sort", "change"), "change")
+    rows.sort(key=lambda row: -abs(float(str(row[order]))))
+    return {**heads, "rows": rows[: int(asked.get("limit", "200"))], "rows_total": len(rows)}
 
 
 def _agents(scenario: str, asked: dict[str, str]) -> Json:

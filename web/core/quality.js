@@ -71,6 +71,9 @@ export function lossesByReason(lost) {
     .map(([reason, count]) => ({ reason, words: reasonWords(reason), count }));
 }
 
+/** Reasons whose stacks are there but for their outermost frames; they are no part of stack_lost_share. */
+const ONLY_SHORTENED = ["TRUNCATED", "UNWIND_STOPPED"];
+
 /** @param {Record<string, number>} lost */
 export function mainReason(lost) {
   return lossesByReason(lost)[0]?.words ?? "";
@@ -121,7 +124,8 @@ function stacksItem({ stack_lost, stack_lost_share, unknown_share, unwind_stoppe
   const isStopped = stopped > LIMITS.broken;
   const whole = whole_share ?? 1 - stack_lost_share - broken;
   const parts = [];
-  if (isLost) parts.push(`${formatLoss(stack_lost_share)} of the samples lost their stack: ${mainReason(stack_lost)}`);
+  const gone = Object.fromEntries(Object.entries(stack_lost).filter(([reason]) => !ONLY_SHORTENED.includes(reason)));
+  if (isLost) parts.push(`${formatLoss(stack_lost_share)} of the samples lost their stack: ${mainReason(gone)}`);
   if (isBroken) parts.push(`${formatShare(broken)} of the time has a frame of unknown place in its stack (often code without frame pointers)`);
   if (isStopped) parts.push(`${formatShare(stopped)} of the time lacks its outermost frames and stands under [unwind stopped: …]`);
   const words = parts.length > 0 ? parts.join("; ") : `${formatShare(whole)} of the time has its stack from leaf to root`;

@@ -8,13 +8,14 @@
 import { DEFAULT_RANGE, isRelative } from "./range.js";
 
 /**
- * @typedef {"fleet" | "service" | "hosts" | "symbols" | "unknown"} ViewName
+ * @typedef {"fleet" | "service" | "compare" | "deploys" | "hosts" | "symbols" | "unknown"} ViewName
  * @typedef {"both" | "graph" | "table"} Shown
  * @typedef {{
  *   view: ViewName, service: string, from: string, until: string, live: boolean,
  *   hosts: string[], versions: string[], at: string, search: string, mode: "text" | "regex",
  *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean,
- * }} State
+ *   a: string, aFrom: string, aUntil: string, b: string, bFrom: string, bUntil: string, shape: import("./compare.js").Shape,
+ * }} State the sides of a comparison are selectors with ranges of their own; from and until are kept for the other views
  */
 
 const NODE_ID = /^\d{1,16}$/;
@@ -36,7 +37,21 @@ export const DEFAULT_STATE = Object.freeze({
   shown: "both",
   invert: false,
   threads: false,
+  a: "",
+  aFrom: "",
+  aUntil: "",
+  b: "",
+  bFrom: "",
+  bUntil: "",
+  shape: "b",
 });
+
+/** Deploys are rarer than samples: their list begins with a week. */
+const DEPLOYS_FROM = "-7d";
+/** @type {readonly ViewName[]} */
+const PLAIN_VIEWS = ["compare", "deploys", "hosts", "symbols"];
+/** Names in the address of the fields that only a comparison has. */
+const SIDE_NAMES = /** @type {const} */ ({ a: "a", aFrom: "a_from", aUntil: "a_until", b: "b", bFrom: "b_from", bUntil: "b_until" });
 
 /**
  * @param {string} path
@@ -44,7 +59,8 @@ export const DEFAULT_STATE = Object.freeze({
  */
 function viewFromPath(path) {
   if (path === "/" || path === "/index.html") return { view: "fleet", service: "" };
-  if (path === "/hosts" || path === "/symbols") return { view: path === "/hosts" ? "hosts" : "symbols", service: "" };
+  const plain = PLAIN_VIEWS.find((view) => path === `/${view}`);
+  if (plain) return { view: plain, service: "" };
   const service = /^\/service\/(.+)$/.exec(path);
   if (!service) return { view: "unknown", service: "" };
   try {
@@ -64,10 +80,12 @@ export function stateFromAddress(path, query) {
   const text = (/** @type {string} */ name, /** @type {string} */ fallback) => given.get(name) ?? fallback;
   const at = text("at", "");
   const shown = text("shown", "both");
-  const range = { from: text("from", DEFAULT_STATE.from), until: text("until", DEFAULT_STATE.until) };
+  const shape = text("shape", "b");
+  const viewed = viewFromPath(path);
+  const range = { from: text("from", usualFrom(viewed.view)), until: text("until", DEFAULT_STATE.until) };
   return {
     ...DEFAULT_STATE,
-    ...viewFromPath(path),
+    ...viewed,
     ...range,
     live: isRelative(range) && text("live", "1") !== "0",
     hosts: given.getAll("host"),
@@ -80,7 +98,25 @@ export function stateFromAddress(path, query) {
     shown: shown === "graph" || shown === "table" ? shown : "both",
     invert: text("invert", "0") === "1",
     threads: text("group", "none") === "thread",
+    ...sidesFromQuery(viewed.view, text),
+    shape: viewed.view === "compare" && (shape === "a" || shape === "union") ? shape : "b",
   };
+}
+
+/** @param {ViewName} view */
+function usualFrom(view) {
+  return view === "deploys" ? DEPLOYS_FROM : DEFAULT_STATE.from;
+}
+
+/**
+ * @param {ViewName} view
+ * @param {(name: string, fallback: string) => string} text
+ */
+function sidesFromQuery(view, text) {
+  const sides = { a: "", aFrom: "", aUntil: "", b: "", bFrom: "", bUntil: "" };
+  if (view !== "compare") return sides;
+  for (const key of /** @type {Array<keyof typeof SIDE_NAMES>} */ (Object.keys(SIDE_NAMES))) sides[key] = text(SIDE_NAMES[key], "");
+  return sides;
 }
 
 /**
@@ -92,7 +128,11 @@ export function addressFromState(state) {
   const put = (/** @type {string} */ name, /** @type {string} */ value, /** @type {string} */ usual) => {
     if (value !== usual) query.set(name, value);
   };
-  put("from", state.from, DEFAULT_STATE.from);
+  if (state.view === "compare") {
+    for (const key of /** @type {Array<keyof typeof SIDE_NAMES>} */ (Object.keys(SIDE_NAMES))) put(SIDE_NAMES[key], state[key], "");
+    put("shape", state.shape, "b");
+  }
+  put("from", state.from, usualFrom(state.view));
   put("until", state.until, DEFAULT_STATE.until);
   if (isRelative(state)) put("live", state.live ? "1" : "0", "1");
   for (const host of state.hosts) query.append("host", host);
@@ -123,5 +163,17 @@ function pathFromState(state) {
  * @returns {State}
  */
 export function stateOfView(state, view, service = "") {
-  return { ...DEFAULT_STATE, view, service, from: state.from, until: state.until, live: state.live };
+  const isOtherPace = (view === "deploys") !== (state.view === "deploys");
+  const range = isOtherPace ? { from: usualFrom(view), until: "now", live: true } : { from: state.from, until: state.until, live: state.live };
+  return { ...DEFAULT_STATE, view, service, ...range };
+}
+
+/**
+ * A comparison, in the range of the view it is opened from.
+ * @param {State} state
+ * @param {import("./compare.js").CompareState} comparison
+ * @returns {State}
+ */
+export function stateOfComparison(state, comparison) {
+  return { ...stateOfView(state, "compare"), ...comparison };
 }

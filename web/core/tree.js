@@ -32,7 +32,7 @@ export const FUNCTION_ROOT = -2;
  *   count: number, depthCount: number, functionOf: Int32Array, depth: Uint32Array, parent: Int32Array,
  *   start: Float64Array, total: Float64Array, self: Float64Array, id: Float64Array, trimmed: Uint32Array, matched: Uint8Array | null,
  *   colour: Uint8Array, rowOffsets: Uint32Array, rowNodes: Uint32Array, functions: FunctionInfo[], ancestors: Ancestor[],
- *   selectionTotal: number,
+ *   ancestorColour: number[], selectionTotal: number,
  * }} Tree
  */
 
@@ -63,6 +63,7 @@ export function treeFromAnswer(answer, { hasThreads = false } = {}) {
     colour: coloursOfNodes(functionOf, functions),
     functions,
     ancestors: answer.ancestors ?? [],
+    ancestorColour: (answer.ancestors ?? []).map(colourOfAncestor),
     selectionTotal: answer.total,
     ...rowsFromDepths(depth),
   };
@@ -97,6 +98,14 @@ function coloursOfNodes(functionOf, functions) {
     colour[node] = at >= 0 ? functions[at].colour : at === FUNCTION_ROOT ? COLOUR_ROOT : COLOUR_TRIMMED;
   }
   return colour;
+}
+
+/**
+ * @param {Ancestor} ancestor
+ * @param {number} at 0 is the root
+ */
+function colourOfAncestor({ name, binary, code }, at) {
+  return at === 0 ? COLOUR_ROOT : colourIndex(name, binary, code ?? KIND_UNKNOWN);
 }
 
 /**

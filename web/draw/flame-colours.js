@@ -2,6 +2,7 @@
 /** The fill of every colour index in the theme on screen, in three strengths: plain, dimmed by search, above the zoomed frame. */
 
 import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, KIND_MARK, STEPS, cssColour, framePalette, mix } from "../core/colour.js";
+import { DIFF_KINDS, diffPalette } from "../core/diff-colour.js";
 import { packedColour } from "./scanline.js";
 import { tokenColours } from "./surface.js";
 
@@ -20,16 +21,37 @@ const BUCKET_COUNT = STRENGTHS * COLOUR_COUNT;
  */
 
 const SHARE_OF_SURFACE = [0, 0.8, 0.5];
+/** How strong lines are, by what they are mixed with. */
+const HATCH_SHARE = Object.freeze({ text: 0.16, "diff-hatch": 0.55 });
 // Darker than any frame in either theme: see the test of contrast.
 const FRAME_INK = "#1c1712";
 
 /**
+ * Colours by kind of code.
  * @param {"light" | "dark"} theme
  * @returns {FlameColours}
  */
 export function flameColours(theme) {
-  const token = tokenColours(["surface-card", "surface-sunken", "surface-root", "text", "text-secondary", "accent"]);
-  const palette = framePalette(theme);
+  return coloursOfPalette(framePalette(theme), (kind) => kind === KIND_MARK);
+}
+
+/**
+ * Colours by change. What is new or gone is hatched in light lines, so that it is seen without colour and its name can be read.
+ * @param {"light" | "dark"} theme
+ * @returns {FlameColours}
+ */
+export function diffColours(theme) {
+  return coloursOfPalette(diffPalette(theme), (kind) => DIFF_KINDS[kind]?.isHatched ?? false, "diff-hatch");
+}
+
+/**
+ * @param {Rgb[]} palette of all indices below that of the root
+ * @param {(kind: number) => boolean} isHatchedKind
+ * @param {"text" | "diff-hatch"} [lineToken] what the lines of hatched kinds are mixed with
+ * @returns {FlameColours}
+ */
+function coloursOfPalette(palette, isHatchedKind, lineToken = "text") {
+  const token = tokenColours(["surface-card", "surface-sunken", "surface-root", "text", "text-secondary", "accent", "diff-hatch"]);
   palette[COLOUR_ROOT] = token["surface-root"];
   palette[COLOUR_TRIMMED] = token["surface-sunken"];
   /** @type {Array<string | CanvasPattern>} */
@@ -39,10 +61,12 @@ export function flameColours(theme) {
   for (const share of SHARE_OF_SURFACE) {
     palette.forEach((rgb, colour) => {
       const faded = mix(rgb, token["surface-card"], share);
-      const isLined = colour === COLOUR_TRIMMED || Math.floor(colour / STEPS) === KIND_MARK;
+      const isKind = isHatchedKind(Math.floor(colour / STEPS));
+      const isLined = colour === COLOUR_TRIMMED || isKind;
+      const line = isKind ? mix(faded, token[lineToken], HATCH_SHARE[lineToken]) : mix(faded, token.text, HATCH_SHARE.text);
       packed[fills.length] = packedColour(faded);
       isHatched[fills.length] = Number(isLined);
-      fills.push(isLined ? hatch(faded, mix(faded, token.text, 0.16)) : cssColour(faded));
+      fills.push(isLined ? hatch(faded, line) : cssColour(faded));
     });
   }
   return {

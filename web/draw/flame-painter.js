@@ -5,7 +5,7 @@
  * Cost follows what is seen: the rows inside the box, and of those what is half a pixel and wider.
  */
 
-import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, STEPS, colourIndex, KIND_UNKNOWN } from "../core/colour.js";
+import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, STEPS } from "../core/colour.js";
 import { GAPLESS_PX, ROW_PX, layoutRows, makeBoxes } from "../core/layout.js";
 import { cutName, visibleText } from "../core/text.js";
 import { FUNCTION_TRIMMED, nodeName } from "../core/tree.js";
@@ -20,13 +20,16 @@ import { fitCanvas } from "./surface.js";
  * @typedef {{
  *   tree: Tree, window: Span, focus: number, hover: number, selected: number, marked: number,
  *   scroll_px: number, width_px: number, height_px: number, colours: import("./flame-colours.js").FlameColours, rootLabel: string,
- * }} Scene `marked` is a function whose frames are all outlined; -1 none
+ *   markOf: ((tree: Tree, node: number) => {short: string, long: string}) | null,
+ * }} Scene `marked` is a function whose frames are all outlined; -1 none; `markOf` gives what is written before a name
  * @typedef {{kinds: Set<number>, boxes: number}} Painted
  */
 
 export const FRAME_FONT = "12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
 const TEXT_PAD_PX = 4;
 const NARROWEST_TEXT_PX = 24;
+/** Characters that a name needs beside a number. */
+const LEAST_NAME = 9;
 
 /** @returns {{paint: (canvas: HTMLCanvasElement, scene: Scene) => Painted}} */
 export function makeFlamePainter() {
@@ -136,17 +139,11 @@ function paintAncestors(context, scene) {
   tree.ancestors.forEach((ancestor, at) => {
     const top = at * ROW_PX - scene.scroll_px;
     if (top < -ROW_PX || top > scene.height_px) return;
-    const colour = at === 0 ? COLOUR_ROOT : colourIndex(ancestor.name, ancestor.binary, ancestorCode(ancestor));
-    context.fillStyle = colours.fills[STRENGTH_ABOVE * COLOUR_COUNT + colour];
+    context.fillStyle = colours.fills[STRENGTH_ABOVE * COLOUR_COUNT + tree.ancestorColour[at]];
     context.fillRect(0, top, width_px - 1, ROW_PX - 1);
     const name = at === 0 ? scene.rootLabel : visibleText(ancestor.name);
     writeName(context, name, { left: 0, top, width: width_px, ink: colours.ink[STRENGTH_ABOVE], character_px });
   });
-}
-
-/** @param {{code?: number}} ancestor */
-function ancestorCode(ancestor) {
-  return ancestor.code ?? KIND_UNKNOWN;
 }
 
 /**
@@ -165,12 +162,25 @@ function writeNames(context, scene, boxes, bucketOf) {
     const full = node === 0 && tree.ancestors.length === 0 ? scene.rootLabel : nodeName(tree, node);
     const isShort = tree.functionOf[node] === FUNCTION_TRIMMED && full.length * character_px > boxes.width_px[box] - 2 * TEXT_PAD_PX;
     const name = isShort ? "…" : full;
+    const mark = scene.markOf ? markedName(name, scene.markOf(tree, node), Math.floor((boxes.width_px[box] - 2 * TEXT_PAD_PX) / character_px)) : name;
     const isOwnInk = tree.colour[node] === COLOUR_ROOT || tree.colour[node] === COLOUR_TRIMMED;
     const strength = Math.floor(bucketOf[box] / COLOUR_COUNT);
     const ink = colours.ink[isOwnInk && strength === STRENGTH_PLAIN ? STRENGTH_ABOVE : strength];
     const top = topOf(scene, boxes.row[box]);
-    writeName(context, name, { left: boxes.x_px[box], top, width: boxes.width_px[box], ink, character_px });
+    writeName(context, mark, { left: boxes.x_px[box], top, width: boxes.width_px[box], ink, character_px });
   }
+}
+
+/**
+ * A name with its mark before it: the long one when the name has room beside it, else the short one.
+ * @param {string} name
+ * @param {{short: string, long: string}} mark
+ * @param {number} room in characters
+ */
+function markedName(name, { short, long }, room) {
+  if (short === "" || room < 1) return name;
+  if (room >= long.length + LEAST_NAME) return `${long} ${cutName(name, room - long.length - 1)}`;
+  return room > 3 ? `${short} ${cutName(name, room - 2)}` : short;
 }
 
 /**

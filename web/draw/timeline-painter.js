@@ -43,11 +43,28 @@ export function timeOfX(x_px, { from_s, until_s }, width_px) {
 }
 
 /**
+ * Where the plot stands in a canvas.
+ * @param {number} width_px
+ * @param {number} height_px
+ * @param {number} most value at its upper edge
+ * @returns {Plot}
+ */
+export function plotOf(width_px, height_px, most) {
+  return {
+    left: PLOT_LEFT_PX,
+    top: PLOT_TOP_PX,
+    width: Math.max(10, width_px - PLOT_LEFT_PX - PLOT_RIGHT_PX),
+    height: height_px - PLOT_TOP_PX - PLOT_BOTTOM_PX,
+    most,
+  };
+}
+
+/**
  * @param {number} time_s
- * @param {Timeline} timeline
+ * @param {{from_s: number, until_s: number}} timeline
  * @param {Plot} plot
  */
-function xOfTime(time_s, { from_s, until_s }, plot) {
+export function xOfTime(time_s, { from_s, until_s }, plot) {
   return plot.left + ((time_s - from_s) / (until_s - from_s)) * plot.width;
 }
 
@@ -64,13 +81,7 @@ export function paintTimeline(canvas, scene) {
   context.fillRect(0, 0, width_px, height_px);
   const most = Math.max(0, ...timeline.cores.map((value) => value ?? 0));
   const ticks = numberTicks(most, 3);
-  const plot = {
-    left: PLOT_LEFT_PX,
-    top: PLOT_TOP_PX,
-    width: Math.max(10, width_px - PLOT_LEFT_PX - PLOT_RIGHT_PX),
-    height: height_px - PLOT_TOP_PX - PLOT_BOTTOM_PX,
-    most: ticks[ticks.length - 1],
-  };
+  const plot = plotOf(width_px, height_px, ticks[ticks.length - 1]);
   paintAxes(context, scene, plot, { ticks, colours });
   context.save();
   context.beginPath();
@@ -86,11 +97,11 @@ export function paintTimeline(canvas, scene) {
 
 /**
  * @param {CanvasRenderingContext2D} context
- * @param {TimelineScene} scene
+ * @param {{timeline: Timeline, width_px: number}} scene
  * @param {Plot} plot
  * @param {{ticks: number[], colours: Record<string, string>}} look
  */
-function paintAxes(context, { timeline, width_px }, plot, { ticks, colours }) {
+export function paintAxes(context, { timeline, width_px }, plot, { ticks, colours }) {
   context.font = FONT;
   context.textBaseline = "middle";
   context.textAlign = "right";
@@ -125,7 +136,7 @@ function paintAxes(context, { timeline, width_px }, plot, { ticks, colours }) {
  * @param {Plot} plot
  * @param {Record<string, string>} colours
  */
-function paintGaps(context, timeline, plot, colours) {
+export function paintGaps(context, timeline, plot, colours) {
   const gaps = new Path2D();
   timeline.times_s.forEach((time_s, at) => {
     if (timeline.cores[at] !== null) return;
@@ -152,7 +163,7 @@ function paintGaps(context, timeline, plot, colours) {
  * @param {Plot} plot
  * @param {Record<string, string>} colours
  */
-function paintArea(context, timeline, plot, colours) {
+export function paintArea(context, timeline, plot, colours) {
   const { times_s, cores, step_s } = timeline;
   const floor = plot.top + plot.height;
   const heightOf = (/** @type {number} */ value) => floor - (value / plot.most) * plot.height;

@@ -17,6 +17,13 @@
  *   bpf_share: number | null, rss_bytes: number | null, map_bytes: number | null, flags: string[]}} AgentRow
  * @typedef {{path: string, build_id: string, state: "named" | "wanted" | "pending" | "none" | "failed", reason: string, kind?: number,
  *   cpu_ns?: number | null}} BinaryRow
+ * @typedef {{id: string, service: string, version: string, replaced: string, first_seen_s: number, hosts_done: number,
+ *   hosts_total: number, annotation: string | null, compare: {is_canary: boolean, a: DeploySide, b: DeploySide}}} DeployRow
+ * @typedef {import("../core/compare.js").DeploySide} DeploySide
+ * @typedef {{name: string, binary: string, code: number, a_share: number, b_share: number, change: number, low: number, high: number,
+ *   is_noise: number | boolean, a_total: number, b_total: number, a_self_share: number, b_self_share: number,
+ *   state: "new" | "vanished" | "both", explained_by: string | null}} ChangedRow
+ * @typedef {{rows: ChangedRow[]}} ChangedAnswer
  * @typedef {Record<string, string | number>} Parameters
  */
 

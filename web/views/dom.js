@@ -83,6 +83,7 @@ const ICONS = Object.freeze({
   copy: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
   warning: "M8 2.5 14.5 13.5h-13ZM8 6.5v3M8 11.5h.01",
   filter: "M2 3.5h12M4.5 8h7M6.5 12.5h3",
+  swap: "M2.5 5.5h11m0 0-3-3m3 3-3 3M13.5 10.5h-11m0 0 3-3m-3 3 3 3",
   flip: "M5 3v10m0 0-2.5-2.5M5 13l2.5-2.5M11 13V3m0 0L8.5 5.5M11 3l2.5 2.5",
 });
 

@@ -28,6 +28,20 @@ import { makeTooltip } from "./tooltip.js";
  * }} Asked what the owner is asked for; ids are of nodes or ancestors, 0 is the root
  */
 
+/**
+ * How frames look and what is said of them.
+ * @typedef {{
+ *   colours: (theme: "light" | "dark") => import("../draw/flame-colours.js").FlameColours,
+ *   words: (tree: any, node: number, viewTotal: number) => import("../core/frame-words.js").FrameWords,
+ *   spoken: (tree: any, node: number, viewTotal: number) => string,
+ *   markOf: ((tree: any, node: number) => {short: string, long: string}) | null,
+ *   kinds: ReadonlyArray<{key: string, label: string}>, legendLabel: string,
+ * }} Look trees are those the owner gives to setTree
+ */
+
+/** @type {Readonly<Look>} */
+const CODE_LOOK = Object.freeze({ colours: flameColours, words: frameWords, spoken: spokenFrame, markOf: null, kinds: CODE_KINDS, legendLabel: "Kinds of code on screen" });
+
 const ZOOM_MS = 120;
 const DEEPEST_BOX_ROWS = 38;
 const SHALLOWEST_BOX_ROWS = 12;
@@ -36,9 +50,11 @@ export class FlameGraph {
   /**
    * @param {Asked} asked
    * @param {AbortSignal} signal aborted when the graph leaves the page
+   * @param {Look} [look]
    */
-  constructor(asked, signal) {
+  constructor(asked, signal, look = CODE_LOOK) {
     this.asked = asked;
+    this.look = look;
     /** @type {Tree | null} */
     this.tree = null;
     /** @type {Span} */
@@ -56,7 +72,7 @@ export class FlameGraph {
     this.frameAsked = 0;
     this.moving = 0;
     this.isPrinting = false;
-    const { root, canvas, space, scroller, map, legend, voice } = flameElements();
+    const { root, canvas, space, scroller, map, legend, voice } = flameElements(look.legendLabel);
     this.root = root;
     this.canvas = canvas;
     this.space = space;
@@ -191,7 +207,7 @@ export class FlameGraph {
     const tree = this.tree;
     if (tree && node >= 0) {
       this.bringIntoBox(node);
-      this.voice.textContent = spokenFrame(tree, node, tree.total[this.focus]);
+      this.voice.textContent = this.look.spoken(tree, node, tree.total[this.focus]);
     }
     this.invalidate();
     this.asked.select(node);
@@ -244,7 +260,7 @@ export class FlameGraph {
     const { tree, canvas, scroller, hover } = this;
     if (!tree || hover < 0) return;
     const top_px = canvas.getBoundingClientRect().top + (tree.depth[hover] + tree.ancestors.length) * ROW_PX - scroller.scrollTop;
-    this.tooltip.show(frameWords(tree, hover, tree.total[this.focus]), { x_px: clientX, top_px, bottom_px: top_px + ROW_PX });
+    this.tooltip.show(this.look.words(tree, hover, tree.total[this.focus]), { x_px: clientX, top_px, bottom_px: top_px + ROW_PX });
   }
 
   isBeingRead() {
@@ -264,7 +280,7 @@ export class FlameGraph {
     const { tree, canvas, scroller } = this;
     if (!tree || scroller.clientWidth === 0) return;
     const started = performance.now();
-    this.colours ??= flameColours(this.isPrinting ? "light" : themeShown());
+    this.colours ??= this.look.colours(this.isPrinting ? "light" : themeShown());
     const { kinds, boxes } = this.painter.paint(canvas, {
       tree,
       window: this.window,
@@ -277,6 +293,7 @@ export class FlameGraph {
       height_px: scroller.clientHeight,
       colours: this.colours,
       rootLabel: this.rootLabel,
+      markOf: this.look.markOf,
     });
     this.paintMap(scroller);
     this.showLegend(kinds);
@@ -329,13 +346,13 @@ export class FlameGraph {
     const key = [...kinds].sort((a, b) => a - b).join();
     if (legend.dataset.kinds === key) return;
     legend.dataset.kinds = key;
-    const shown = CODE_KINDS.filter((_, at) => kinds.has(at));
+    const shown = this.look.kinds.filter((_, at) => kinds.has(at));
     fill(legend, ...shown.map((kind) => element("li", {}, element("span", { class: `swatch is-${kind.key}` }), kind.label)));
   }
 }
 
-/** The elements of the component, not yet in the page. */
-function flameElements() {
+/** The elements of the component, not yet in the page. @param {string} legendLabel */
+function flameElements(legendLabel) {
   const canvas = element("canvas", {
     class: "flame-canvas",
     tabindex: "0",
@@ -346,7 +363,7 @@ function flameElements() {
   const space = element("div", { class: "flame-space" }, canvas);
   const scroller = element("div", { class: "flame-scroll", tabindex: "-1" }, space);
   const map = element("canvas", { class: "flame-map", "aria-hidden": "true", title: "The whole graph. Click to go there." });
-  const legend = element("ul", { class: "legend", "aria-label": "Kinds of code on screen" });
+  const legend = element("ul", { class: "legend", "aria-label": legendLabel });
   const voice = element("p", { class: "visually-hidden", "aria-live": "polite" });
   const root = element("div", { class: "flame" }, map, scroller, legend, voice);
   return { root, canvas, space, scroller, map, legend, voice };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The frame of every view: brand, views, range, theme. */
 
+import { hasSides } from "../core/compare.js";
 import { addressFromState, stateOfView } from "../core/route.js";
 import { chooseTheme, nextChoice, themeChoice } from "../state/theme.js";
 import { element, fill, icon } from "./dom.js";
@@ -14,6 +15,8 @@ import { makeRangePicker } from "./range-picker.js";
 /** @type {ReadonlyArray<{view: import("../core/route.js").ViewName, label: string}>} */
 const VIEWS = [
   { view: "fleet", label: "Fleet" },
+  { view: "compare", label: "Compare" },
+  { view: "deploys", label: "Deploys" },
   { view: "hosts", label: "Hosts" },
   { view: "symbols", label: "Symbols" },
 ];
@@ -36,6 +39,8 @@ export function mountFrame(place, store) {
   return {
     update(state) {
       range.update(state);
+      // A comparison has two ranges of its own.
+      range.root.hidden = state.view === "compare" && hasSides(state);
       brand.href = addressFromState(stateOfView(state, "fleet"));
       links.forEach((link, at) => {
         const { view } = VIEWS[at];
@@ -51,7 +56,7 @@ export function mountFrame(place, store) {
 
 /** @param {State} state */
 function titleOf(state) {
-  const named = { fleet: "Fleet", hosts: "Hosts", symbols: "Symbols", unknown: "Not found", service: state.service };
+  const named = { fleet: "Fleet", compare: "Compare", deploys: "Deploys", hosts: "Hosts", symbols: "Symbols", unknown: "Not found", service: state.service };
   return `${named[state.view]} · Emberwatch`;
 }
 

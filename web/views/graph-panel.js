@@ -18,8 +18,14 @@ import { makeLoader } from "./loader.js";
  * @typedef {import("../core/route.js").State} State
  * @typedef {import("../core/tree.js").FlamegraphAnswer} FlamegraphAnswer
  * @typedef {import("../core/tree.js").Tree} Tree
- * @typedef {{answer: FlamegraphAnswer, tree: Tree}} Kept
- * @typedef {{query: string, from: string, until: string}} Selection
+ * @typedef {{answer: any, tree: Tree}} Kept
+ * @typedef {Record<string, string>} Selection parameters that say what is looked at; names are the API's
+ * @typedef {{
+ *   endpoint: string, title: string, look?: import("./flame-graph.js").Look,
+ *   pin: (answer: any) => Selection, treeOf: (answer: any, asked: import("../net/api.js").Parameters) => Tree,
+ *   rootLabel: (answer: any) => string, summary: (answer: any, state: State) => string,
+ *   emptyWords: (answer: any, store: import("../state/store.js").Store) => Node[],
+ * }} Source where trees come from and what is said of them; `pin` gives the parameters that keep later readings on the same samples
  */
 
 const KEPT_TREES = 8;
@@ -28,18 +34,36 @@ const FINER = 12;
 const WIDEST_PX = 10_000;
 const HOLD_MS = 500;
 
+/** One selection, by kind of code. @type {Readonly<Source>} */
+const FLAMEGRAPH = Object.freeze({
+  endpoint: "flamegraph",
+  title: "Flame graph",
+  pin: (answer) => ({ from: String(answer.from_s), until: String(answer.until_s) }),
+  treeOf: (answer, asked) => treeFromAnswer(answer, { hasThreads: asked.group !== "" }),
+  rootLabel(answer) {
+    const cores = formatCores(answer.total / NS_PER_S / Math.max(answer.seconds, 1e-9));
+    return `all · ${formatDuration(answer.total)} of CPU · ${cores}`;
+  },
+  summary(answer, state) {
+    const share = answer.total > 0 ? answer.view_total / answer.total : 0;
+    if (state.at === "") return `${formatDuration(answer.total)} of CPU`;
+    return `${formatDuration(answer.view_total)} of CPU, ${formatShare(share)} of ${formatDuration(answer.total)}`;
+  },
+  emptyWords: emptyGraphWords,
+});
+
 /**
  * @param {{
- *   store: import("../state/store.js").Store, signal: AbortSignal, selection: () => Selection,
- *   onAnswer: (answer: FlamegraphAnswer) => void, onSelect: (node: number) => void, onKey: (key: string) => void,
+ *   store: import("../state/store.js").Store, signal: AbortSignal, selection: () => Selection, source?: Source,
+ *   onAnswer: (answer: any) => void, onSelect: (node: number) => void, onKey: (key: string) => void,
  * }} options
  */
-export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, onKey }) {
+export function makeGraphPanel({ store, signal, selection, source = FLAMEGRAPH, onAnswer, onSelect, onKey }) {
   /** @type {import("../net/answers.js").Kept<Kept>} */
   const kept = makeAnswers(KEPT_TREES);
   /** Where the reader was before each zoom. @type {string[]} */
   const trail = [];
-  /** Range of the last answer: zooming and searching must look at the same samples. @type {{from: string, until: string} | null} */
+  /** Range of the last answer: zooming and searching must look at the same samples. @type {Selection | null} */
   let pinned = null;
   /** @type {Kept | null} */
   let shown = null;
@@ -69,20 +93,20 @@ export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, o
     select: onSelect,
     back,
     key: onKey,
-  }, signal);
+  }, signal, source.look);
   const summary = element("p", { class: "graph-summary" });
   const upButton = element("button", { class: "button is-small", type: "button", onclick: () => zoom("") }, "Show all");
   const backButton = element("button", { class: "button is-small", type: "button", onclick: back }, icon("back"), "Back");
-  const head = element("div", { class: "card-head" }, element("h2", {}, "Flame graph"), summary, backButton, upButton);
+  const head = element("div", { class: "card-head" }, element("h2", {}, source.title), summary, backButton, upButton);
   const picture = element("div", { class: "panel-picture" }, flame.root);
-  const root = element("section", { class: "card panel graph", "aria-label": "Flame graph" }, head, picture);
+  const root = element("section", { class: "card panel graph", "aria-label": source.title }, head, picture);
   const loader = makeLoader(root, { retry: () => load() });
 
   const parameters = () => {
     const state = store.get();
     const shown_px = Math.round(flame.scroller.clientWidth || root.clientWidth || 1200);
     const width_px = Math.min(WIDEST_PX, Math.max(320, shown_px) * finer);
-    const mode = state.search ? state.mode : "";
+    const mode = state.search && state.mode === "regex" ? "regex" : "";
     return { ...selection(), ...pinned, width_px, at: state.at, search: state.search, mode, invert: state.invert ? 1 : "", group: state.threads ? "thread" : "" };
   };
   const show = (/** @type {Kept} */ next) => {
@@ -91,28 +115,20 @@ export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, o
     shown = next;
     picture.hidden = answer.total === 0;
     if (answer.total === 0) {
-      loader.say(...emptyGraphWords(answer, store));
+      loader.say(...source.emptyWords(answer, store));
     } else {
       loader.clear();
-      const cores = formatCores(answer.total / NS_PER_S / Math.max(answer.seconds, 1e-9));
       const focusId = state.at === "" ? tree.id[0] : Number(state.at);
-      const rootLabel = `all · ${formatDuration(answer.total)} of CPU · ${cores}`;
-      flame.setTree(tree, { focusId, rootLabel, isMinimapKept: state.at !== "" && tree.ancestors.length > 0 });
+      flame.setTree(tree, { focusId, rootLabel: source.rootLabel(answer), isMinimapKept: state.at !== "" && tree.ancestors.length > 0 });
     }
-    showSummary(answer, state);
+    const isZoomed = state.at !== "";
+    upButton.hidden = !isZoomed;
+    backButton.hidden = !isZoomed;
+    summary.textContent = source.summary(answer, state);
     onAnswer(answer);
   };
   upButton.hidden = true;
   backButton.hidden = true;
-  const showSummary = (/** @type {FlamegraphAnswer} */ answer, /** @type {State} */ state) => {
-    const isZoomed = state.at !== "";
-    upButton.hidden = !isZoomed;
-    backButton.hidden = !isZoomed;
-    const share = answer.total > 0 ? answer.view_total / answer.total : 0;
-    summary.textContent = isZoomed
-      ? `${formatDuration(answer.view_total)} of CPU, ${formatShare(share)} of ${formatDuration(answer.total)}`
-      : `${formatDuration(answer.total)} of CPU`;
-  };
   /** @param {{isRefresh?: boolean}} [how] */
   const load = async ({ isRefresh = false } = {}) => {
     if (isRefresh) {
@@ -120,7 +136,7 @@ export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, o
       kept.clear();
     }
     const asked = parameters();
-    const key = apiAddress("flamegraph", asked);
+    const key = apiAddress(source.endpoint, asked);
     const known = kept.get(key);
     if (known) {
       loader.cancel();
@@ -129,10 +145,10 @@ export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, o
     }
     const isDetail = zoomAhead(asked.at);
     const what = asked.at ? "Reading the frame in full" : "Reading and adding up the stacks";
-    const answer = await loader.run(what, (signal) => readAnswer(asked, signal), { isQuiet: isRefresh || isDetail });
+    const answer = await loader.run(what, (signal) => readAnswer(source.endpoint, asked, signal), { isQuiet: isRefresh || isDetail });
     if (!answer) return;
-    const next = { answer, tree: treeFromAnswer(answer, { hasThreads: asked.group !== "" }) };
-    pinned ??= { from: String(answer.from_s), until: String(answer.until_s) };
+    const next = { answer, tree: source.treeOf(answer, asked) };
+    pinned ??= source.pin(answer);
     kept.put(key, next);
     if (isRefresh) showWhenIdle(next);
     else show(next);
@@ -154,8 +170,7 @@ export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, o
     root,
     flame,
     update() {
-      const { query, from, until } = selection();
-      const now = [query, from, until].join("\n");
+      const now = Object.values(selection()).join("\n");
       clearTimeout(holding);
       if (now !== shownSelection) {
         pinned = null;
@@ -168,8 +183,7 @@ export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, o
     refresh: () => load({ isRefresh: true }),
     shown: () => shown,
     address: (/** @type {string} */ format) => {
-      const { query, from, until } = { ...selection(), ...pinned };
-      return apiAddress("flamegraph", { query, from, until, format });
+      return apiAddress(source.endpoint, { ...selection(), ...pinned, format });
     },
     pinnedRange: () => pinned,
     unmount() {
@@ -180,13 +194,14 @@ export function makeGraphPanel({ store, signal, selection, onAnswer, onSelect, o
 }
 
 /**
+ * @param {string} endpoint
  * @param {import("../net/api.js").Parameters} asked
  * @param {AbortSignal} signal
- * @returns {Promise<FlamegraphAnswer>}
+ * @returns {Promise<any>}
  */
-async function readAnswer(asked, signal) {
+async function readAnswer(endpoint, asked, signal) {
   try {
-    return await getJson("flamegraph", asked, signal);
+    return await getJson(endpoint, asked, signal);
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404 || asked.at === "") throw error;
     const { address, status } = error;

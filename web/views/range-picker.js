@@ -70,9 +70,10 @@ function updateLive(button, state) {
 }
 
 /**
+ * Two fields for any range.
  * @param {(from: string, until: string) => void} apply
  */
-function rangeForm(apply) {
+export function rangeForm(apply) {
   const from = element("input", { class: "input", name: "from", autocomplete: "off", spellcheck: "false" });
   const until = element("input", { class: "input", name: "until", autocomplete: "off", spellcheck: "false" });
   const problem = element("p", { class: "field-problem", role: "alert" });
@@ -98,7 +99,7 @@ function rangeForm(apply) {
     /^\d/.test(text) ? `${formatDay(Number(text))} ${formatClock(Number(text))}` : text;
   return {
     root,
-    show(/** @type {State} */ state) {
+    show(/** @type {import("../core/range.js").Range} */ state) {
       from.value = typedTime(state.from);
       until.value = typedTime(state.until);
       problem.textContent = "";

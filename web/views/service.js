@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One service: how much, when, where, why. Timeline, what the data is worth, flame graph, table, details. */
 
+import { comparisonBefore } from "../core/compare.js";
 import { frameWords, weightLines } from "../core/frame-words.js";
 import { resolveRange, widerRange } from "../core/range.js";
-import { addressFromState, stateOfView } from "../core/route.js";
+import { addressFromState, stateOfComparison, stateOfView } from "../core/route.js";
 import { selectorText } from "../core/selector.js";
 import { visibleText } from "../core/text.js";
 import { getJson } from "../net/api.js";
 import { timelineFromSeries } from "../draw/timeline-painter.js";
 import { makeDetails } from "./details.js";
-import { element, fill, toast } from "./dom.js";
+import { element, fill, icon, toast } from "./dom.js";
 import { makeFilterMenu } from "./filter-menu.js";
 import { makeGraphPanel, showSearchWords } from "./graph-panel.js";
 import { makeKeysDialog } from "./keys-dialog.js";
@@ -67,8 +68,12 @@ export function mountService(place, { store, signal }) {
     if (answer) top.show(answer, store.get().sort);
   };
   const loadTimeline = async (/** @type {boolean} */ isQuiet) => {
-    const answer = await parts.timelineLoader.run("Reading the timeline", (signal) => getJson("series", selection(), signal), { isQuiet });
-    if (answer) timeline.show(timelineFromSeries(answer));
+    const { service, from, until } = store.get();
+    const read = (/** @type {AbortSignal} */ signal) => Promise.all([getJson("series", selection(), signal), getJson("deploys", { service, from, until }, signal)]);
+    const answers = await parts.timelineLoader.run("Reading the timeline", read, { isQuiet });
+    if (!answers) return;
+    timeline.show(timelineFromSeries(answers[0]));
+    timeline.markers.show(answers[1].deploys, store.get());
   };
   const showControls = (/** @type {State} */ state) => {
     toolbar.update(state);
@@ -165,7 +170,7 @@ function makeParts({ store, signal }, selection) {
     topLoader: makeLoader(topPanel, { retry: () => retry.top() }),
     timelineLoader: makeLoader(timelinePanel, { retry: () => retry.timeline() }),
     retry,
-    head: serviceHead(store, menus, share),
+    head: serviceHead(store, menus, { share: share.root, compare: compareButton(store, graph.pinnedRange) }),
   };
 }
 
@@ -209,13 +214,27 @@ function makeMenus(store, selection) {
 /**
  * @param {import("../state/store.js").Store} store
  * @param {ReturnType<typeof makeMenus>} menus
- * @param {{root: HTMLElement}} share
+ * @param {{share: HTMLElement, compare: HTMLElement}} ends
  */
-function serviceHead(store, menus, share) {
+function serviceHead(store, menus, { share, compare }) {
   const state = store.get();
   const up = element("a", { class: "crumb", href: addressFromState(stateOfView(state, "fleet")), "data-route": true }, "Fleet");
   const tabs = element("div", { class: "tabs", role: "tablist", "aria-label": "Kinds" }, element("button", { class: "tab", role: "tab", type: "button", "aria-selected": "true" }, "CPU"));
   return element("div", { class: "view-head is-service" },
     element("div", { class: "title" }, up, element("span", { class: "crumb-mark", "aria-hidden": "true" }, "/"), element("h1", { class: "name" }, visibleText(state.service))),
-    element("div", { class: "filters" }, menus.version.root, menus.host.root), tabs, share.root);
+    element("div", { class: "filters" }, menus.version.root, menus.host.root), tabs, compare, share);
+}
+
+/**
+ * This range beside the one before it; the range is that of the samples on screen.
+ * @param {import("../state/store.js").Store} store
+ * @param {() => Record<string, string> | null} pinnedRange
+ */
+function compareButton(store, pinnedRange) {
+  const press = () => {
+    const state = store.get();
+    const { from, until } = { ...state, ...pinnedRange() };
+    store.set(stateOfComparison(state, comparisonBefore(state, resolveRange({ from, until }, Date.now() / 1000))));
+  };
+  return element("button", { class: "button", type: "button", title: "Compare this range with the one before it", onclick: press }, icon("swap"), "Compare");
 }

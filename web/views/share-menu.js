@@ -10,7 +10,7 @@ import { makePopover } from "./popover.js";
  * @param {import("../state/store.js").Store} store
  * @param {{
  *   selection: () => {query: string, from: string, until: string}, address: (format: string) => string,
- *   pinnedRange: () => {from: string, until: string} | null,
+ *   pinnedRange: () => Record<string, string> | null,
  * }} graph
  * @returns {{root: HTMLElement}}
  */

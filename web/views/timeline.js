@@ -4,7 +4,8 @@
 import { absoluteRange } from "../core/range.js";
 import { slotAt } from "../core/scale.js";
 import { formatClock, formatCores, formatLoss } from "../core/units.js";
-import { paintTimeline, timeOfX } from "../draw/timeline-painter.js";
+import { paintTimeline, plotOf, timeOfX, xOfTime } from "../draw/timeline-painter.js";
+import { makeDeployMarkers } from "./deploy-markers.js";
 import { element } from "./dom.js";
 
 /** @typedef {import("../draw/timeline-painter.js").Timeline} Timeline */
@@ -14,7 +15,7 @@ const DRAG_FROM_PX = 4;
 
 /**
  * @param {{choose: (range: import("../core/range.js").Range) => void, back: () => void, signal: AbortSignal}} asked
- * @returns {{root: HTMLElement, show: (timeline: Timeline) => void}}
+ * @returns {{root: HTMLElement, markers: ReturnType<typeof makeDeployMarkers>, show: (timeline: Timeline) => void}}
  */
 export function makeTimeline({ choose, back, signal }) {
   const canvas = element("canvas", {
@@ -25,7 +26,8 @@ export function makeTimeline({ choose, back, signal }) {
     "aria-label": "CPU over time. Arrows move, Shift and arrows choose a range, Enter shows it, Backspace goes back.",
   });
   const numbers = element("p", { class: "timeline-numbers", "aria-live": "polite" });
-  const root = element("div", { class: "timeline" }, canvas, numbers);
+  const markers = makeDeployMarkers();
+  const root = element("div", { class: "timeline" }, canvas, numbers, markers.root);
   /** @type {{timeline: Timeline | null, cursor_s: number | null, brush: [number, number] | null, down_px: number | null}} */
   const now = { timeline: null, cursor_s: null, brush: null, down_px: null };
 
@@ -34,6 +36,8 @@ export function makeTimeline({ choose, back, signal }) {
     const { timeline, cursor_s, brush } = now;
     paintTimeline(canvas, { timeline, width_px: root.clientWidth, height_px: HEIGHT_PX, cursor_s, brush });
     numbers.textContent = numbersAt(timeline, cursor_s, brush);
+    const plot = plotOf(root.clientWidth, HEIGHT_PX, 1);
+    markers.place((time_s) => xOfTime(time_s, timeline, plot), timeline);
   };
   const timeAt = (/** @type {PointerEvent} */ event) =>
     timeOfX(event.clientX - canvas.getBoundingClientRect().left, /** @type {Timeline} */ (now.timeline), root.clientWidth);
@@ -78,6 +82,7 @@ export function makeTimeline({ choose, back, signal }) {
   document.documentElement.addEventListener("themechange", paint, { signal });
   return {
     root,
+    markers,
     show(timeline) {
       now.timeline = timeline;
       paint();

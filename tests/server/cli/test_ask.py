@@ -101,3 +101,10 @@ def test_bytes_that_are_no_text_are_refused() -> None:
     """A shell hands over bad UTF-8 as lone surrogates."""
     with pytest.raises(BadRequest, match=r"query is not valid UTF-8: 'cpu\{service=\"a\\udcff\"\}'"):
         Api("http://127.0.0.1:1").get("top", query='cpu{service="a\udcff"}')
+
+
+def test_a_place_in_one_of_two_questions_has_no_caret() -> None:
+    body = b'{"error":{"message":"no series has a label x","hint":"known is host","position":4}}'
+    with answering(json_head("400 Bad Request", len(body)), body) as url, pytest.raises(BadRequest) as error:
+        Api(url).get("diff", a="cpu{x='1'}", b="cpu{}")
+    assert str(error.value) == "no series has a label x\nknown is host"

@@ -25,7 +25,9 @@ def given(tmp_path: Path) -> FlaskClient:
     return client_of(FakeStore(), folder)
 
 
-@pytest.mark.parametrize("path", ["/", "/index.html", "/hosts", "/symbols", "/service/checkout", "/service/a%2Fb", "/service/a/b"])
+@pytest.mark.parametrize(
+    "path", ["/", "/index.html", "/compare", "/deploys", "/hosts", "/symbols", "/service/checkout", "/service/a%2Fb", "/service/a/b"]
+)
 def test_every_view_is_the_same_page(given: FlaskClient, path: str) -> None:
     response = given.get(path)
     assert (response.status_code, response.mimetype, response.text) == (200, "text/html", "<!doctype html><title>page</title>")

@@ -20,6 +20,7 @@ from server.store.protocol import (
     AgentInfo,
     BinaryInfo,
     Compacted,
+    DeployNote,
     KindInfo,
     Piece,
     Retired,
@@ -151,6 +152,7 @@ class FakeStore:
         self._windows: list[_Window] = []
         self.account_slots: list[AccountSlot] = []
         self.agent_infos: list[AgentInfo] = []
+        self.notes: dict[tuple[str, str], DeployNote] = {}
 
     def add(self, rows: Sequence[Row], start_ns: int = START_NS, version: str = "1.2.3") -> None:
         """Store the rows of one window of 10 s."""
@@ -214,6 +216,12 @@ class FakeStore:
 
     def agents(self) -> list[AgentInfo]:
         return self.agent_infos
+
+    def deploy_notes(self) -> list[DeployNote]:
+        return list(self.notes.values())
+
+    def note_deploy(self, note: DeployNote, now_unix_ns: int) -> None:
+        self.notes[note.service, note.version] = note
 
     def compact(self, now_unix_ns: int) -> Compacted:
         return Compacted()

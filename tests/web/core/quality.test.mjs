@@ -56,7 +56,7 @@ test("cut stacks, broken stacks and functions without names are told apart", () 
   const broken = itemOf({ unknown_share: 0.69, whole_share: 0.31 }, "stacks");
   assert.equal(broken.value, "31.0 %");
   assert.match(broken.words, /^69.0 % of the time has a frame of unknown place/);
-  const lost = itemOf({ stack_lost: { STACK_MAP_FULL: 7 }, stack_lost_share: 0.02, whole_share: 0.98 }, "stacks");
+  const lost = itemOf({ stack_lost: { UNWIND_STOPPED: 23, STACK_MAP_FULL: 7 }, stack_lost_share: 0.02, whole_share: 0.98 }, "stacks");
   assert.equal(lost.words, "2.0 % of the samples lost their stack: the map of stacks was full");
 });
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { DEFAULT_STATE, addressFromState, stateFromAddress, stateOfView } from "../../../web/core/route.js";
+import { DEFAULT_STATE, addressFromState, stateFromAddress, stateOfComparison, stateOfView } from "../../../web/core/route.js";
 
 const stateOf = (address) => stateFromAddress(...address.split(/(?=\?)/).concat("").slice(0, 2));
 
@@ -54,4 +54,27 @@ test("unknown paths and broken escapes are told apart from views", () => {
 test("another view keeps the range and nothing else", () => {
   const state = { ...stateOf("/service/a?from=-7h&search=x&at=23"), live: false };
   assert.equal(addressFromState(stateOfView(state, "hosts")), "/hosts?from=-7h&live=0");
+});
+
+const SIDES = { a: 'cpu{service="a&b"}', aFrom: "1000", aUntil: "1900", b: "cpu{}", bFrom: "-15m", bUntil: "now", shape: "union" };
+
+test("both sides of a comparison are in its address", () => {
+  const state = { ...stateOfComparison(stateOf("/service/a?from=-7h&search=x"), SIDES), at: "23", search: "json", sort: "-change" };
+  const address = addressFromState(state);
+  assert.match(address, /^\/compare\?a=cpu%7Bservice%3D%22a%26b%22%7D&a_from=1000&a_until=1900&b=cpu%7B%7D&b_from=-15m&b_until=now&shape=union&from=-7h&at=23/);
+  assert.deepEqual(stateOf(address), state);
+});
+
+test("sides belong to comparisons alone", () => {
+  assert.equal(stateOf("/service/x?a=cpu{}&a_from=7&shape=a").a, "");
+  assert.equal(stateOf("/compare?shape=round").shape, "b");
+  assert.equal(addressFromState(stateOfView({ ...DEFAULT_STATE, ...SIDES, view: "compare" }, "hosts")), "/hosts");
+});
+
+test("deploys begin with a week, and leave the range of other views alone", () => {
+  assert.equal(stateOf("/deploys").from, "-7d");
+  assert.equal(addressFromState(stateOf("/deploys")), "/deploys");
+  assert.equal(addressFromState(stateOf("/deploys?from=-15m")), "/deploys?from=-15m");
+  assert.equal(addressFromState(stateOfView(stateOf("/?from=-1h"), "deploys")), "/deploys");
+  assert.equal(addressFromState(stateOfView(stateOf("/deploys?from=-1d"), "fleet")), "/");
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { selectorText, shellWord } from "../../../web/core/selector.js";
+import { labelsOfSelector, selectorText, shellWord } from "../../../web/core/selector.js";
 
 test("one value is compared, several are alternatives, none says nothing", () => {
   assert.equal(selectorText("cpu", {}), "cpu{}");
@@ -17,4 +17,23 @@ test("values are quoted, and literal inside an alternative", () => {
 
 test("a shell sees one word", () => {
   assert.equal(shellWord(`cpu{service="it's"}`), `'cpu{service="it'\\''s"}'`);
+});
+
+test("what was written is read again", () => {
+  const cases = [
+    { service: ["checkout"] },
+    { service: ['a"b\\c\nd'], host: ["web-1", "web-2"] },
+    { version: ["2.4.1", "a|b", "x+y", "(z)", "\\"] },
+    { service: ["a, b=\"c\"}"] },
+    {},
+  ];
+  for (const labels of cases) assert.deepEqual(labelsOfSelector(selectorText("cpu", labels)), { kind: "cpu", labels });
+});
+
+test("a selector that says more than lists of values is left as it is", () => {
+  for (const text of ['cpu{host!="a"}', 'cpu{host=~"web-.*"}', 'cpu{host="a",host="b"}', 'cpu{host="a"', "cpu{host=`a`}", "cpu{x}", "", 'cpu{a="\\x"}']) {
+    assert.equal(labelsOfSelector(text), null, text);
+  }
+  assert.deepEqual(labelsOfSelector("cpu"), { kind: "cpu", labels: {} });
+  assert.deepEqual(labelsOfSelector(' cpu { host = "a" , } '), { kind: "cpu", labels: { host: ["a"] } });
 });

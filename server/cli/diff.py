@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two sides of `emberwatch diff`: selectors are compared by a server, files here; of a mixed pair the server gives folded stacks."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from server.cli.ask import Api
+from server.cli.diff_formats import ROWS_SHOWN, DiffFormat
+from server.errors import BadRequest, ServerError
+from server.http.diff_json import DiffSort, Search, diff_json, diff_table_json
+from server.http.sizes import DEFAULT_WIDTH_PX
+from server.interop.folded import Imported, export_two_counts, import_text
+from server.interop.folded_diff import FoldedSide, folded_diff
+from server.profile.cut import View
+from server.profile.diff import Shape
+from server.query.complaint import QueryError
+from server.query.selector import parse_selector
+
+MOST_FILE_BYTES = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One side as it was asked for. A file has no range."""
+
+    text: str
+    start: str
+    until: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether there is such a file."""
+        try:
+            return Path(self.text).is_file()
+        except (OSError, ValueError):
+            return False
+
+
+def diff_body(left: Given, right: Given, api: Api, wanted: DiffFormat) -> bytes:
+    """Compare the sides; gives the JSON or the folded text that the format is made from. Raises BadRequest or ServerError."""
+    for side in (left, right):
+        if not side.is_file:
+            _check_selector(side.text)
+    if left.is_file or right.is_file:
+        return _compared_here(FoldedSide(left.text, _read(left, api)), FoldedSide(right.text, _read(right, api)), wanted)
+    sides = {
+        "a": left.text, "a_from": left.start, "a_until": left.until,
+        "b": right.text, "b_from": right.start, "b_until": right.until,
+    }  # fmt: skip
+    match wanted:
+        case DiffFormat.TABLE:
+            return api.get("diff/top", **sides, limit=str(ROWS_SHOWN))
+        case DiffFormat.JSON:
+            return api.get("diff", **sides)
+        case DiffFormat.FOLDED:
+            return api.get("diff", **sides, format="folded", group="thread")
+
+
+def _check_selector(text: str) -> None:
+    try:
+        parse_selector(text)
+    except QueryError as error:
+        raise BadRequest(f"there is no file {text!r}, and it is no selector either: {error.in_lines()}") from error
+
+
+def _read(side: Given, api: Api) -> Imported:
+    if not side.is_file:
+        body = api.get("flamegraph", query=side.text, **{"from": side.start}, until=side.until, format="folded", group="thread")
+        return import_text(body.decode("utf-8", "surrogateescape"))
+    path = Path(side.text)
+    try:
+        with path.open("rb") as file:
+            body = file.read(MOST_FILE_BYTES + 1)
+    except OSError as error:
+        raise ServerError(f"cannot read {path}: {error.strerror}") from error
+    if len(body) > MOST_FILE_BYTES:
+        raise BadRequest(f"{path} is larger than {MOST_FILE_BYTES >> 20} MiB")
+    return import_text(body.decode("utf-8", "surrogateescape"))
+
+
+def _compared_here(a: FoldedSide, b: FoldedSide, wanted: DiffFormat) -> bytes:
+    answer = folded_diff(a, b)
+    match wanted:
+        case DiffFormat.TABLE:
+            return json.dumps(diff_table_json(answer, DiffSort.CHANGE, ROWS_SHOWN, Search())).encode()
+        case DiffFormat.JSON:
+            return json.dumps(diff_json(answer, View(DEFAULT_WIDTH_PX), Shape.B, Search())).encode()
+        case DiffFormat.FOLDED:
+            lines = export_two_counts(answer.diff.a, answer.diff.b)
+            return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")

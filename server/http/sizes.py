@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How large a picture or a table may be asked for, and what is given when nothing is said."""
+
+MOST_WIDTH_PX = 1_000_000
+MOST_DEPTH = 10_000
+DEFAULT_WIDTH_PX = 1200
+DEFAULT_DEPTH = 1000
+MOST_ROWS = 1000

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Diffs of folded files: each is one piece of counts, so its noise is that of counting (see server.profile.diff)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from server.errors import BadRequest
+from server.interop.folded import FoldedStack, Frame, Imported
+from server.profile.calltree import ROOT, Indices
+from server.profile.diff import U64, Side, compare
+from server.profile.names import CodeKind, FunctionTable
+from server.profile.nametable import NameTable
+from server.profile.nametree import TreeBuilder
+from server.profile.top import first_calls
+from server.query.diff_query import DiffAnswer, SideAnswer, notes_of
+from server.query.kinds import CPU
+
+MOST_SAMPLES = 1 << 53
+"""Larger sums are not exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedSide:
+    """What a side was read from."""
+
+    text: str
+    """Name of the file, or the selector that a server was asked for."""
+    imported: Imported
+
+
+def folded_diff(a: FoldedSide, b: FoldedSide) -> DiffAnswer:
+    """Compare two folded texts. Raises BadRequest when counts are too large to add."""
+    prefixes = _Prefixes()
+    sides = [_side(prefixes, given) for given in (a, b)]
+    parents, names = prefixes.columns()
+    builder = TreeBuilder(prefixes.table)
+    builder.extend(parents, names)
+    tree, nodes = builder.tree()
+    diff = compare(tree, *(Side(nodes[stacks], counts[np.newaxis, :], int(counts.sum())) for stacks, counts in sides))
+    answers = [
+        SideAnswer(given.text, None, 0.0, int(counts.sum()), 0, int(counts.any()), None)
+        for given, (_, counts) in zip((a, b), sides, strict=True)
+    ]
+    notes = (*_rejected(a, b), *notes_of(diff, answers))
+    return DiffAnswer("folded", CPU.columns[0], answers[0], answers[1], diff, lambda: first_calls(tree), notes)
+
+
+class _Prefixes:
+    """The prefix tree of stacks, both sides' in one."""
+
+    def __init__(self) -> None:
+        self.table = NameTable()
+        self._nodes: dict[tuple[int, str | Frame], int] = {}
+
+    def add(self, stack: FoldedStack) -> int:
+        """Give the node of a stack."""
+        node = ROOT
+        path: tuple[str | Frame, ...] = (stack.thread, *stack.frames)
+        for frame in path:
+            node = self._nodes.setdefault((node, frame), len(self._nodes) + 1)
+        return node
+
+    def columns(self) -> tuple[Indices, Indices]:
+        """Give parents and names by node."""
+        frames = sorted({frame for _, frame in self._nodes if isinstance(frame, Frame)}, key=lambda frame: (frame.name, frame.is_kernel))
+        numbers: dict[str | Frame, int] = dict(zip(frames, self.table.intern(_functions(frames)).tolist(), strict=True))
+        numbers |= {label: self.table.label(label) for _, label in self._nodes if isinstance(label, str)}
+        parents = [ROOT, *(parent for parent, _ in self._nodes)]
+        names = [0, *(numbers[frame] for _, frame in self._nodes)]
+        return np.array(parents, np.intp), np.array(names, np.intp)
+
+
+def _functions(frames: list[Frame]) -> FunctionTable:
+    names = [frame.name for frame in frames]
+    return FunctionTable(
+        names=names,
+        raw_names=names,
+        binaries=["kernel" if frame.is_kernel else "" for frame in frames],
+        codes=np.array([CodeKind.KERNEL if frame.is_kernel else CodeKind.NATIVE for frame in frames], np.uint8),
+        is_named=np.array([not frame.name.startswith("[unknown]") for frame in frames], np.bool_),
+        files=[""] * len(frames),
+        lines=np.zeros(len(frames), np.int32),
+    )
+
+
+def _side(prefixes: _Prefixes, given: FoldedSide) -> tuple[Indices, U64]:
+    stacks = given.imported.stacks
+    if sum(stack.count for stack in stacks) >= MOST_SAMPLES:
+        raise BadRequest(f"the counts of {given.text} add up to 2^53 or more, which cannot be added exactly")
+    nodes = np.array([prefixes.add(stack) for stack in stacks], np.intp)
+    return nodes, np.array([stack.count for stack in stacks], np.uint64)
+
+
+def _rejected(*sides: FoldedSide) -> Iterable[str]:
+    for side in sides:
+        if side.imported.rejected_total:
+            first = side.imported.rejected[0]
+            yield f"{side.text}: {side.imported.rejected_total} lines are no stacks, the first is line {first.line}: {first.reason}"

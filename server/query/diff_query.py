@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From two questions to a diff: both sides merged by replicate, laid on one tree of names, compared (see server.profile.diff)."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from server.profile.calltree import Indices
+from server.profile.diff import Diff, Side, compare
+from server.profile.nametree import NameTree
+from server.profile.top import first_calls
+from server.profile.totals import Mask
+from server.profile.union import Part, turned, union
+from server.query.complaint import QueryError
+from server.query.kinds import width_column
+from server.query.profile_query import Chosen, ProfileQuery, Question, groups, thread_name
+from server.query.quality import Quality
+from server.query.replicates import ReplicatedWeights, SideWeights, replicated_weights
+from server.query.timerange import SECOND_NS, TimeRange
+from server.query.trees import ServiceTree
+from server.store.protocol import ColumnInfo
+
+ENOUGH_HOSTS = 6
+"""Of so many, hosts tell by themselves how much hosts differ."""
+
+LEAST_UNNAMED = 0.005
+"""Share of a side without names that is worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideAnswer:
+    """What is known of one side."""
+
+    text: str
+    """The selector, or the name of a file."""
+    range: TimeRange | None
+    """None of a file."""
+    covered_s: float
+    samples: int
+    hosts: int
+    replicates: int
+    """Those with a value."""
+    quality: Quality | None
+    """None of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffAnswer:
+    """An answer, whole: nothing is cut yet."""
+
+    kind: str
+    column: ColumnInfo
+    a: SideAnswer
+    b: SideAnswer
+    diff: Diff
+    first_calls: Callable[[], Mask]
+    """See server.profile.top."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One side, merged."""
+
+    question: Question
+    chosen: Chosen
+    weights: SideWeights
+
+
+def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
+    """Compare the answers to two questions of one kind and column. Raises QueryError, LimitExceeded or Overloaded."""
+    if a.selector.kind != b.selector.kind:
+        raise QueryError(f"side A is of kind {a.selector.kind} and side B of kind {b.selector.kind}: only one kind can be compared")
+    with query.place():
+        chosen = query.choose(a.selector, a.range), query.choose(b.selector, b.range)
+        kind = chosen[0].kind
+        first = kind.columns[0].name
+        column = width_column(kind, a.column or (first if a.is_counted else ""))
+        observed = next((c.name for c in kind.columns if c.name == "observed"), first)
+        sides = [
+            _Read(question, choice, replicated_weights(query.store, choice, question.range, (column.name, first, observed)))
+            for question, choice in zip((a, b), chosen, strict=True)
+        ]
+        tree, (side_a, side_b), first_of = _laid(query, sides, a.is_by_thread)
+        if a.is_inverted:
+            tree, side_a, side_b = _inverted(tree, side_a, side_b)
+            first_of = None
+        diff = compare(tree, side_a, side_b)
+        answers = [_answer(query, read, side, diff) for read, side in zip(sides, (side_a, side_b), strict=True)]
+        return DiffAnswer(
+            kind=kind.name,
+            column=column,
+            a=answers[0],
+            b=answers[1],
+            diff=diff,
+            first_calls=first_of or (lambda: first_calls(diff.tree)),
+            notes=(*notes_of(diff, answers), *_host_notes(sides), *_build_notes(sides, answers)),
+        )
+
+
+def notes_of(diff: Diff, answers: list[SideAnswer]) -> tuple[str, ...]:
+    """Say what limits the comparison of any two sides."""
+    notes = [f"side {name} is empty" for name, sum_ in (("A", diff.a.sum), ("B", diff.b.sum)) if not sum_]
+    if notes:
+        return (*notes, "nothing can be compared: no change is marked")
+    single = [name for name, answer in zip("AB", answers, strict=True) if answer.replicates < 2]
+    if not single:
+        return ()
+    which = "both sides are" if len(single) == 2 else f"side {single[0]} is"
+    return (f"{which} one piece: that noise is of counting samples alone, which is the least it can be",)
+
+
+def _host_notes(sides: list[_Read]) -> Iterator[str]:
+    if not all(read.weights.hosts for read in sides):
+        return
+    a, b = (read.chosen.hosts for read in sides)
+    if a != b and min(read.weights.hosts for read in sides) < ENOUGH_HOSTS:
+        yield f"the sides have different hosts, and one fewer than {ENOUGH_HOSTS}: what these hosts differ by anyway counts as change"
+
+
+def _build_notes(sides: list[_Read], answers: list[SideAnswer]) -> Iterator[str]:
+    """Places in a file mean nothing in another build of it."""
+    versions = [{series.labels.get("version", "") for series in read.chosen.series} for read in sides]
+    unnamed = [answer.quality.stacks.unnamed for answer in answers if answer.quality]
+    if all(versions) and versions[0] != versions[1] and max(unnamed, default=0.0) >= LEAST_UNNAMED:
+        a, b = (f"{part * 100:.1f} %" for part in unnamed)
+        yield f"{a} of side A and {b} of side B end in frames without names: these meet by place, and places differ between versions"
+
+
+def _answer(query: ProfileQuery, read: _Read, side: Side, diff: Diff) -> SideAnswer:
+    weights, weighed = read.weights, diff.a if side is diff.side_a else diff.b
+    return SideAnswer(
+        text=read.question.selector.text,
+        range=read.question.range,
+        covered_s=(weights.end_unix_ns - weights.start_unix_ns) / SECOND_NS,
+        samples=weights.samples,
+        hosts=weights.hosts,
+        replicates=side.used,
+        quality=query.quality(read.chosen, read.question, weighed, has_rows=weights.rows > 0),
+    )
+
+
+_Laid = tuple[NameTree, tuple[Side, Side], Callable[[], Mask] | None]
+
+
+def _laid(query: ProfileQuery, sides: list[_Read], is_by_thread: bool) -> _Laid:
+    """Lay both sides on one tree; a service's own, kept tree serves when it is the only one and nothing stands above it."""
+    trees: dict[str, ServiceTree] = {}
+    for read in sides:
+        for name, weights in read.weights.services.items():
+            size = weights.dictionary.sizes[1]
+            if name not in trees or trees[name].nodes.size < size:
+                trees[name] = query.trees.tree(weights.dictionary)
+    if len(trees) == 1 and not is_by_thread:
+        ((name, tree),) = trees.items()
+        found = [_own_side(read.weights.services.get(name), tree, read.weights.observed) for read in sides]
+        return tree.tree, (found[0], found[1]), lambda: tree.first_calls
+    stacks = [_Stacks(read.weights, trees, is_by_thread) for read in sides]
+    joined, places = union([part for some in stacks for part in some.parts])
+    split = len(stacks[0].parts)
+    return joined, (stacks[0].side(places[:split]), stacks[1].side(places[split:])), None
+
+
+def _own_side(weights: ReplicatedWeights | None, tree: ServiceTree, observed: int) -> Side:
+    if weights is None:
+        return EMPTY_SIDE
+    return Side(tree.nodes[weights.dictionary.key_stacks], weights.values, observed)
+
+
+EMPTY_SIDE = Side(np.zeros(0, np.intp), np.zeros((1, 0), np.uint64), 0)
+
+
+class _Stacks:
+    """The stacks of a side as parts of a tree to be: one a service, or one a service and thread."""
+
+    def __init__(self, side: SideWeights, trees: Mapping[str, ServiceTree], is_by_thread: bool) -> None:
+        self.parts: list[Part] = []
+        self._observed = side.observed
+        self._columns: list[tuple[ReplicatedWeights, Indices]] = []
+        for name, weights in side.services.items():
+            tree, dictionary = trees[name], weights.dictionary
+            keys = np.flatnonzero(weights.values.any(axis=0))
+            for label, chosen in _threads(weights, keys) if is_by_thread else [(None, keys)]:
+                self.parts.append(Part(tree.tree, tree.nodes[dictionary.key_stacks[chosen]], label))
+                self._columns.append((weights, chosen))
+
+    def side(self, places: list[Indices]) -> Side:
+        """Give the side, when the parts have their places in the tree."""
+        if not self._columns:
+            return EMPTY_SIDE
+        return Side(
+            np.concatenate(places),
+            np.concatenate([weights.values[:, keys] for weights, keys in self._columns], axis=1),
+            self._observed,
+        )
+
+
+def _threads(weights: ReplicatedWeights, keys: Indices) -> Iterator[tuple[str, Indices]]:
+    for thread, members in groups(weights.dictionary.key_threads[keys]):
+        yield thread_name(weights.dictionary.strings[thread]), keys[members]
+
+
+def _inverted(tree: NameTree, *sides: Side) -> tuple[NameTree, Side, Side]:
+    used = np.zeros(len(tree), np.bool_)
+    for side in sides:
+        used[side.nodes] = True
+    inverted, places = turned(tree, used)
+    a, b = (replace(side, nodes=places[side.nodes]) for side in sides)
+    return inverted, a, b

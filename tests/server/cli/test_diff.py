@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""emberwatch diff: files here, selectors by a server, and mixed pairs."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from server.cli.ask import Api
+from server.cli.diff import Given, diff_body
+from server.cli.diff_formats import DiffFormat
+from server.cli.main import main
+from server.errors import BadRequest
+from tests.server.http.clients import client_of
+from tests.server.query.fakes import START_NS, START_S, FakeStore
+
+RANGE = str(START_S), str(START_S + 50)
+
+
+class ClientApi(Api):
+    """Asks the app without a network."""
+
+    def get(self, path: str, **parameters: str) -> bytes:
+        store = FakeStore()
+        store.add([("shop", "a", "w", ["main", "old"], 70)], START_NS, "1")
+        store.add([("shop", "a", "w", ["main", "new"], 230)], START_NS, "2")
+        answer = client_of(store).get(f"/api/v1/{path}", query_string=parameters)
+        assert answer.status_code == 200, answer.text
+        body: bytes = answer.data
+        return body
+
+
+def compared(left: str, right: str, wanted: DiffFormat) -> bytes:
+    return diff_body(Given(left, *RANGE), Given(right, *RANGE), ClientApi("http://nowhere"), wanted)
+
+
+def written(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def test_selectors_are_compared_by_the_server() -> None:
+    sides = 'cpu{version="1"}', 'cpu{version="2"}'
+    assert compared(*sides, DiffFormat.FOLDED) == b"w;main;new 0 230\nw;main;old 70 0\n"
+    assert json.loads(compared(*sides, DiffFormat.JSON))["stacks"] == {"new": 1, "vanished": 1}
+    assert {row["name"] for row in json.loads(compared(*sides, DiffFormat.TABLE))["rows"]} == {"main", "new", "old"}
+
+
+def test_a_file_beside_a_selector(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.folded", "w;main;old 700\n")
+    assert compared(file, 'cpu{version="1"}', DiffFormat.FOLDED) == b"w;main;old 700 70\n"
+    answer = json.loads(compared(file, 'cpu{version="1"}', DiffFormat.JSON))
+    assert answer["changed"] == {"beyond_noise": 0, "frames": 0}
+    assert (answer["a"]["query"], answer["b"]["query"]) == (file, 'cpu{version="1"}')
+
+
+def test_files_as_a_table(tmp_path: Path) -> None:
+    sides = [written(tmp_path, "a", "main;x 700\nmain;y 300\n"), written(tmp_path, "b", "main;x 700\nmain;y 100\nmain;z 200\n")]
+    done = CliRunner().invoke(main, ["diff", *sides, "--server", "127.0.0.1:1"])
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert lines[:2] == [f"A: {sides[0]}, 1 k", f"B: {sides[1]}, 1 k"]
+    assert lines[2] == "2 of 2 changed functions are beyond noise at 95 % (Benjamini-Hochberg)"
+    # y: 30 and 10 of 100, 20 of both together: 1.96 * sqrt(2 * 0.2 * 0.8 / 1000) = 0.0351.
+    assert any(line.split()[:2] == ["-20.00", "%"] and "-23.51 % .. -16.49 %" in line and " less " in line for line in lines)
+    assert any(line.split()[:2] == ["+20.00", "%"] and " new " in line for line in lines)
+
+
+def test_what_is_neither_file_nor_selector(tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match="there is no file '/no/such', and it is no selector either"):
+        compared("/no/such", "cpu{}", DiffFormat.TABLE)
+    with pytest.raises(BadRequest, match="there is no file"):
+        compared("cpu{}", "a\0b", DiffFormat.TABLE)
+
+
+def test_a_file_that_holds_no_stack_is_an_empty_side(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["diff", written(tmp_path, "a", ""), written(tmp_path, "b", "main 7\n")])
+    assert done.exit_code == 0
+    assert "side A is empty" in done.output

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparing two sides: how one gets there, the three shapes, the brushes, the table, and what is said of an empty side."""
+
+import re
+from urllib.parse import parse_qs, quote, urlsplit
+
+from playwright.sync_api import Page, expect
+
+from tests.support.page_server import NOW_S
+from tests.web.conftest import Open, Opened
+
+QUERY = quote('cpu{service="checkout"}')
+BEFORE = f"/compare?a={QUERY}&a_from={NOW_S - 1800}&a_until={NOW_S - 900}&b={QUERY}&b_from={NOW_S - 900}&b_until={NOW_S}"
+
+
+def asked(page: Page) -> dict[str, str]:
+    """Parameters of the address."""
+    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def ranges(page: Page) -> tuple[int, ...]:
+    """Both ranges of the address, in seconds from now."""
+    return tuple(int(asked(page)[name]) - NOW_S for name in ("a_from", "a_until", "b_from", "b_until"))
+
+
+def drag(opened: Opened, start: float, end: float) -> None:
+    """Drag on the timeline; places are shares of its plot."""
+    box = opened.page.locator(".timeline-canvas").bounding_box()
+    assert box is not None
+    left, width, y = box["x"] + 44, box["width"] - 56, box["y"] + 60
+    opened.page.mouse.move(left + width * start, y)
+    opened.page.mouse.down()
+    opened.page.mouse.move(left + width * end, y, steps=4)
+    opened.page.mouse.up()
+
+
+def test_a_service_is_compared_with_the_range_before(open_page: Open) -> None:
+    opened = open_page("/service/checkout?host=web-2")
+    opened.wait_for_graph()
+    opened.page.get_by_role("button", name="Compare", exact=True).click()
+    opened.page.wait_for_url("**/compare?**")
+    assert asked(opened.page)["a"] == asked(opened.page)["b"] == 'cpu{service="checkout",host="web-2"}'
+    assert ranges(opened.page) == (-1800, -900, -900, 0)
+    opened.wait_for_graph()
+    expect(opened.page.locator(".verdict")).to_have_text(re.compile(r"^\d+ of [\d,]+ changed frames are beyond noise at 95 %$"))
+    expect(opened.page.locator(".sides-relation")).to_have_text("A is right before B")
+    expect(opened.page.locator(".side-words")).to_have_text(["327 s of CPU, 44 hosts", re.compile("s of CPU, 44 hosts$")])
+    opened.page.go_back()
+    expect(opened.page.get_by_role("heading", name="checkout")).to_be_visible()
+
+
+def test_without_sides_each_service_is_offered(open_page: Open) -> None:
+    opened = open_page("/compare")
+    opened.page.get_by_role("link", name=re.compile("^gateway")).click()
+    opened.page.wait_for_url("**/compare?**")
+    assert asked(opened.page)["b"] == 'cpu{service="gateway"}'
+    opened.wait_for_graph()
+
+
+def test_shapes_are_linked_and_show_what_is_new_and_what_is_gone(open_page: Open) -> None:
+    opened = open_page(BEFORE)
+    page = opened.page
+    opened.wait_for_graph()
+    legend = page.locator(".graph .legend")
+    expect(legend).to_contain_text("+ new in B")
+    expect(legend).not_to_contain_text("gone in B")
+    page.get_by_role("tab", name="Shaped by A").click()
+    expect(legend).to_contain_text("− gone in B")
+    expect(legend).not_to_contain_text("new in B")
+    page.get_by_role("tab", name="Shaped by A").press("ArrowRight")
+    expect(page.get_by_role("tab", name="Union")).to_have_attribute("aria-selected", "true")
+    expect(legend).to_contain_text("+ new in B")
+    expect(legend).to_contain_text("− gone in B")
+    assert asked(page)["shape"] == "union"
+    # A zoom stays from shape to shape.
+    page.mouse.click(*opened.frame_at(0.7, 1))
+    page.wait_for_url(re.compile("at="))
+    at = asked(page)["at"]
+    page.get_by_role("tab", name="Shaped by B").click()
+    assert asked(page)["at"] == at
+    expect(page.locator(".graph-summary")).to_have_text(re.compile(r"^[\d.]+ % of A, [\d.]+ % of B$"))
+
+
+def test_a_frame_tells_both_shares_and_the_change(open_page: Open) -> None:
+    opened = open_page(f"{BEFORE}&shape=union")
+    opened.wait_for_graph()
+    opened.page.mouse.move(*opened.frame_at(0.99, 2))
+    tooltip = opened.page.locator(".tooltip")
+    expect(tooltip).to_contain_text("cart::quote")
+    expect(tooltip).to_contain_text(
+        re.compile(r"in A0 % · 0 s.*in B2\.\d % .*change\+2\.\d points \(95 %: \+2\.\d to \+3\.\d\).*that isnew in B")
+    )
+
+
+def test_the_table_says_changes_in_words_with_intervals(open_page: Open) -> None:
+    opened = open_page(BEFORE)
+    rows = opened.page.locator(".changed-table tbody tr")
+    expect(rows.first).to_contain_text("cart::legacy_total")
+    expect(rows.first).to_contain_text("gone in B")
+    expect(rows.first.locator(".change-number")).to_have_text(re.compile(r"^−4\.\d$"))
+    expect(rows.first.get_by_role("img")).to_have_attribute("aria-label", re.compile(r"^−4\.\d to −\d\.\d points$"))
+    expect(opened.page.locator(".changed-table")).not_to_contain_text("cart::quote::inner")
+    expect(opened.page.locator(".changed-note")).to_contain_text("2 more are explained by those")
+    opened.page.get_by_role("button", name=re.compile("^Show all")).click()
+    expect(opened.page.locator(".changed-table")).to_contain_text("explained by cart::quote")
+    opened.page.get_by_role("button", name="B", exact=True).click()
+    expect(rows.first.locator("td.column-b")).to_have_text(re.compile(r"^[5-9]\d\.\d %$"))
+    assert asked(opened.page)["sort"] == "b"
+    assert "sort=b" in opened.asked_for("diff/top")[-1]
+    opened.page.get_by_role("button", name="cart::quote", exact=True).click()
+    expect(opened.page.get_by_role("region", name="Details")).to_contain_text("new in B")
+
+
+def test_swapping_turns_every_sign(open_page: Open) -> None:
+    opened = open_page(BEFORE)
+    page = opened.page
+    expect(page.locator(".changed-table tbody tr").first.locator(".change-number")).to_have_text(re.compile("^−4"))
+    page.get_by_role("button", name="Swap").click()
+    expect(page.locator(".changed-table tbody tr").first.locator(".change-number")).to_have_text(re.compile(r"^\+4"))
+    assert (ranges(page), asked(page)["shape"]) == ((-900, 0, -1800, -900), "a")
+    expect(page.locator(".sides-relation")).to_have_text("A is right after B")
+
+
+def test_brushes_are_moved_stretched_and_drawn_anew(open_page: Open) -> None:
+    opened = open_page(BEFORE)
+    page = opened.page
+    opened.wait_for_graph()
+    # The plot holds both ranges and an eighth before them: A begins at 0.107, B at 0.554 of its width.
+    drag(opened, 0.3, 0.2)
+    page.wait_for_timeout(50)
+    a_from, a_until, *b = ranges(page)
+    assert a_until - a_from in (900, 901)
+    assert -2040 < a_from < -1960
+    assert b == [-900, 0]
+    page.get_by_role("button", name="Move B").click()
+    page.locator(".timeline-canvas").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Shift+ArrowLeft")
+    expect(page.locator(".timeline-numbers")).to_have_text(re.compile("^B  "))
+    page.keyboard.press("Enter")
+    b_from, b_until = ranges(page)[2:]
+    assert (b_from + 900, b_until) in {(-10, -20), (-30, -60)}
+
+
+def test_a_side_is_chosen_by_pickers_and_by_words(open_page: Open) -> None:
+    opened = open_page(BEFORE)
+    page = opened.page
+    side = page.get_by_role("region", name="Side A")
+    side.get_by_role("button", name="Filter by version").click()
+    page.get_by_role("checkbox", name=re.compile("2.4.0")).check()
+    page.keyboard.press("Escape")
+    assert asked(page)["a"] == 'cpu{service="checkout",version="2.4.0"}'
+    side.get_by_role("button", name="Range of side A").click()
+    page.get_by_role("button", name="A week before B").click()
+    assert ranges(page)[:2] == (-604_800 - 900, -604_800)
+    side.get_by_role("button", name="Range of side A").click()
+    page.get_by_role("button", name="The same minutes as B").click()
+    expect(page.locator(".sides-relation")).to_have_text("the same minutes")
+    side.get_by_role("button", name="Write the selector of side A").click()
+    page.get_by_role("textbox", name="Selector of side A").fill('cpu{service="checkout",host!="web-1"}')
+    page.get_by_role("button", name="Take this selector").click()
+    expect(side.locator(".side-raw")).to_have_text('cpu{service="checkout",host!="web-1"}')
+    expect(side.get_by_role("button", name="Filter by host")).to_be_hidden()
+
+
+def test_an_empty_side_is_said_in_words(open_page: Open) -> None:
+    opened = open_page(f"{BEFORE}&shape=a", scenario="half")
+    page = opened.page
+    expect(page.locator(".compare-notes")).to_have_text("side A has no samples in its range")
+    expect(page.get_by_role("region", name="Side A").locator(".side-words")).to_have_text("no samples in this range")
+    expect(page.get_by_text("Side A is empty.")).to_be_visible()
+    page.get_by_role("button", name="Shape it by B").click()
+    opened.wait_for_graph()
+    assert "shape" not in asked(page)
+
+
+def test_two_empty_sides_are_said_too(open_page: Open) -> None:
+    page = open_page(BEFORE, scenario="empty").page
+    expect(page.get_by_text("Both sides are empty.")).to_be_visible()
+    expect(page.locator(".verdict")).to_be_empty()
+
+
+def test_the_same_twice_is_all_grey(open_page: Open) -> None:
+    opened = open_page(BEFORE, scenario="same")
+    opened.wait_for_graph()
+    expect(opened.page.locator(".verdict")).to_have_text("No frame changed")
+    expect(opened.page.locator(".graph .legend")).to_have_text("within noise")
+    expect(opened.page.locator(".changed-note")).to_contain_text("None of")
+
+
+def test_a_selector_that_cannot_be_read_is_told(open_page: Open) -> None:
+    page = open_page(BEFORE.replace(QUERY, "cpu", 1)).page
+    expect(page.get_by_role("alert").first).to_have_text("expected { after the kind of side A")
+
+
+def test_a_time_that_is_none_is_told_and_can_be_chosen_anew(open_page: Open) -> None:
+    opened = open_page(BEFORE.replace(f"a_from={NOW_S - 1800}", "a_from=yesterday"))
+    page = opened.page
+    expect(page.get_by_role("alert").first).to_have_text("'yesterday' is not a time")
+    expect(page.get_by_text("A range of this address is no time.")).to_be_visible()
+    page.get_by_role("button", name="Range of side A").click()
+    page.get_by_role("button", name="Right before B").click()
+    opened.wait_for_graph()
+    expect(page.get_by_text("A range of this address is no time.")).to_be_hidden()
+
+
+def test_hostile_names_do_nothing(open_page: Open) -> None:
+    opened = open_page(f"{BEFORE}&shape=union", scenario="hostile")
+    opened.wait_for_graph()
+    opened.page.mouse.move(*opened.frame_at(0.5, 1))
+    expect(opened.page.locator(".tooltip")).to_be_visible()
+    expect(opened.page.locator(".changed-table tbody tr").first).to_be_visible()

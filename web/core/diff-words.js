@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Changes of share in words: signed, in points (hundredths of all CPU of a side), never by colour alone. */
+
+import { countOf } from "./text.js";
+import { formatCount, formatDuration } from "./units.js";
+
+/**
+ * @typedef {{change: number, low: number, high: number, isNoise: boolean, aTotal: number, bTotal: number}} Change
+ * @typedef {"more" | "less" | "new" | "vanished" | "noise" | "same"} ChangeState
+ */
+
+const MINUS = "−";
+
+/** @param {number} change */
+export function changeSign(change) {
+  return change > 0 ? "+" : change < 0 ? MINUS : "";
+}
+
+/**
+ * A change of share in points: `+2.1`, `−0.04`, `0`; what is there but rounds to nothing is `+< 0.01`.
+ * @param {number} change -1..1
+ */
+export function formatPoints(change) {
+  if (!Number.isFinite(change)) return "–";
+  const points = Math.abs(change) * 100;
+  if (points === 0) return "0";
+  if (points < 0.005) return `${changeSign(change)}< 0.01`;
+  return `${changeSign(change)}${points.toFixed(points < 1 ? 2 : 1)}`;
+}
+
+/**
+ * @param {number} low
+ * @param {number} high
+ */
+export function intervalWords(low, high) {
+  return `${formatPoints(low)} to ${formatPoints(high)}`;
+}
+
+/**
+ * @param {Change} change
+ * @returns {ChangeState}
+ */
+export function stateOfChange({ change, isNoise, aTotal, bTotal }) {
+  if (change === 0) return "same";
+  if (isNoise) return "noise";
+  if (change > 0) return aTotal === 0 ? "new" : "more";
+  return bTotal === 0 ? "vanished" : "less";
+}
+
+/** @param {ChangeState} state */
+export function stateWords(state) {
+  const words = { more: "more in B, beyond noise", less: "less in B, beyond noise", new: "new in B", vanished: "gone in B", noise: "within noise", same: "no change" };
+  return words[state];
+}
+
+/**
+ * The head of a diff.
+ * @param {{beyond_noise: number, frames: number}} changed
+ */
+export function verdictWords({ beyond_noise, frames }) {
+  if (frames === 0) return "No frame changed";
+  const verb = beyond_noise === 1 ? "is" : "are";
+  return `${formatCount(beyond_noise)} of ${countOf(frames, "changed frame")} ${verb} beyond noise at 95 %`;
+}
+
+/**
+ * What stands behind a side: its weight and how many hosts gave it.
+ * @param {{total: number, hosts: number, is_empty: boolean}} side
+ */
+export function sideWords({ total, hosts, is_empty }) {
+  return is_empty ? "no samples in this range" : `${formatDuration(total)} of CPU, ${countOf(hosts, "host")}`;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The functions whose share changed: both shares, the change with its interval as an error bar, what it amounts to in words. */
+
+import { formatPoints, intervalWords, stateOfChange, stateWords } from "../core/diff-words.js";
+import { parseSort, sortedRows } from "../core/order.js";
+import { countOf, visibleText } from "../core/text.js";
+import { formatShare } from "../core/units.js";
+import { makeDataTable } from "./data-table.js";
+import { element, fill, svgElement } from "./dom.js";
+
+/**
+ * @typedef {import("../net/api.js").ChangedRow} ChangedRow
+ * @typedef {import("../net/api.js").ChangedAnswer} ChangedAnswer
+ * @typedef {import("./data-table.js").Column<ChangedRow>} ChangedColumn
+ */
+
+export const DEFAULT_CHANGED_SORT = "change";
+const BAR = Object.freeze({ width_px: 132, height_px: 18 });
+
+/** The order the server is asked for: the rows it leaves out are then the least of it. @param {string} sort */
+export function serverChangedSort(sort) {
+  const { key } = parseSort(sort);
+  return key === "a" || key === "b" ? key : "change";
+}
+
+/**
+ * A row's change as the graph knows it.
+ * @param {ChangedRow} row
+ * @returns {import("../core/diff-words.js").Change & {aShare: number, bShare: number}}
+ */
+export function changeOfRow(row) {
+  const { change, low, high, a_total, b_total, a_share, b_share } = row;
+  return { change, low, high, isNoise: Boolean(row.is_noise), aTotal: a_total, bTotal: b_total, aShare: a_share, bShare: b_share };
+}
+
+/**
+ * @param {{sort: (sort: string) => void, choose: (row: ChangedRow) => void}} asked
+ * @returns {{root: HTMLElement, show: (answer: ChangedAnswer, sort: string) => void}}
+ */
+export function makeChangedTable({ sort: onSort, choose }) {
+  /** Largest end of an interval among the rows on screen, which all bars share. */
+  const scale = { most: 1 };
+  let isAllShown = false;
+  /** @type {{answer: ChangedAnswer, sort: string} | null} */
+  let latest = null;
+  const columns = changedColumns(choose, scale);
+  const table = makeDataTable({
+    caption: "Functions by change of their share",
+    columns,
+    onSort,
+    className: "top-table changed-table",
+    isSortedAlready: true,
+    rowAttributes: (row) => ({ class: `is-pressable ${row.is_noise ? "is-noise" : ""}`, onclick: () => choose(row) }),
+  });
+  const words = element("span", {});
+  const toggle = element("button", { class: "button is-small", type: "button", hidden: true, onclick: () => showAll(!isAllShown) });
+  const note = element("p", { class: "table-note changed-note" }, words, toggle);
+  const show = (/** @type {ChangedAnswer} */ answer, /** @type {string} */ sort) => {
+    latest = { answer, sort };
+    const order = sort || DEFAULT_CHANGED_SORT;
+    const { rows } = answer;
+    const main = rows.filter((row) => !row.is_noise && row.explained_by === null);
+    const shown = isAllShown || main.length === 0 ? rows : main;
+    scale.most = Math.max(1e-6, ...shown.map((row) => Math.max(Math.abs(row.low), Math.abs(row.high))));
+    table.show(sortedRows(shown, columns, order), order);
+    fill(words, noteWords(rows, main.length));
+    toggle.hidden = main.length === 0 || main.length === rows.length;
+    toggle.textContent = isAllShown ? "Hide what is noise or explained" : `Show all ${rows.length}`;
+  };
+  const showAll = (/** @type {boolean} */ isAll) => {
+    isAllShown = isAll;
+    if (latest) show(latest.answer, latest.sort);
+  };
+  return { root: element("div", { class: "top" }, table.root, note), show };
+}
+
+/**
+ * @param {ChangedRow[]} rows
+ * @param {number} main how many are beyond noise and not explained by another
+ */
+function noteWords(rows, main) {
+  if (rows.length === 0) return "No function matches.";
+  const explained = rows.filter((row) => !row.is_noise && row.explained_by !== null).length;
+  if (main + explained === 0) return `None of ${countOf(rows.length, "function")} changed beyond noise.`;
+  const below = explained > 0 ? `; ${explained} more ${explained === 1 ? "is" : "are"} explained by those` : "";
+  return `${countOf(main, "function")} changed beyond noise${below}.`;
+}
+
+/**
+ * @param {(row: ChangedRow) => void} choose
+ * @param {{most: number}} scale
+ * @returns {ChangedColumn[]}
+ */
+function changedColumns(choose, scale) {
+  return [
+    { key: "name", label: "Function", value: (row) => row.name, cell: (row) => nameCell(row, choose) },
+    { key: "a", label: "A", title: "Share of side A, with what it calls", value: (row) => row.a_share, isDescending: true, isNumber: true, cell: (row) => formatShare(row.a_share) },
+    { key: "b", label: "B", title: "Share of side B, with what it calls", value: (row) => row.b_share, isDescending: true, isNumber: true, cell: (row) => formatShare(row.b_share) },
+    {
+      key: "change",
+      label: "Change",
+      title: "In points of share, with its 95 % interval; sorted by size",
+      value: (row) => Math.abs(row.change),
+      isDescending: true,
+      isNumber: true,
+      cell: (row) => element("span", { class: `change-number is-${stateOfChange(changeOfRow(row))}` }, formatPoints(row.change)),
+    },
+    { key: "interval", label: "95 % interval", value: () => null, isFixed: true, cell: (row) => errorBar(row, scale.most) },
+  ];
+}
+
+/**
+ * @param {ChangedRow} row
+ * @param {(row: ChangedRow) => void} choose
+ */
+function nameCell(row, choose) {
+  const press = (/** @type {Event} */ event) => {
+    event.stopPropagation();
+    choose(row);
+  };
+  const state = stateWords(stateOfChange(changeOfRow(row)));
+  const explained = row.explained_by === null ? "" : `; explained by ${visibleText(row.explained_by)}`;
+  return [
+    element("button", { class: "function-name name", type: "button", title: visibleText(row.name), onclick: press }, visibleText(row.name)),
+    element("span", { class: "function-binary" }, `${state}${explained}`),
+  ];
+}
+
+/**
+ * The interval as a line with a dot at the change, on a scale with zero in the middle.
+ * @param {ChangedRow} row
+ * @param {number} most
+ */
+function errorBar({ change, low, high, is_noise }, most) {
+  const { width_px, height_px } = BAR;
+  const x = (/** @type {number} */ value) => (width_px / 2 + (value / most) * (width_px / 2 - 4)).toFixed(1);
+  const y = height_px / 2;
+  const tone = is_noise ? "noise" : change > 0 ? "more" : "less";
+  const ends = `M${x(low)} ${y}H${x(high)}M${x(low)} ${y - 3}v6M${x(high)} ${y - 3}v6`;
+  return svgElement(
+    "svg",
+    { class: `error-bar is-${tone}`, viewBox: `0 0 ${width_px} ${height_px}`, role: "img", "aria-label": `${intervalWords(low, high)} points` },
+    svgElement("path", { class: "error-zero", d: `M${width_px / 2} 0V${height_px}` }),
+    svgElement("path", { class: "error-line", d: ends }),
+    svgElement("circle", { class: "error-dot", cx: x(change), cy: y, r: 3 }),
+  );
+}
