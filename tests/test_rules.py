@@ -213,6 +213,12 @@ def test_files_of_others_are_never_mapped_into_the_agent() -> None:
     assert set(mapping) <= {"agent/kernel/ring.py", "agent/kernel/unwind_maps.py"}
 
 
+def test_no_child_imports_from_the_folder_it_was_started_in() -> None:
+    """`python -m` puts the working directory first on the path: a folder "agent" in it would be run, as root. -P or -I keep it out."""
+    unsafe = re.compile(r"sys\.executable, \"-(?![PI]\")")
+    assert not [str(p.relative_to(ROOT)) for p in _modules(*PACKAGES) if unsafe.search(p.read_text())]
+
+
 def test_a_todo_carries_its_issue() -> None:
     bare = [
         f"{p.relative_to(ROOT)}:{n}"

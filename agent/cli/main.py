@@ -35,7 +35,7 @@ def run(ready_fd: int, **values: Any) -> None:
     environment.update(EMBERWATCH_SERVICE="emberwatch-agent", OPENBLAS_NUM_THREADS="1", MALLOC_ARENA_MAX="1")
     mapping = json.dumps(as_mapping(settings))
     try:
-        os.execve(sys.executable, [sys.executable, "-m", "agent.cli.collector", mapping, str(ready_fd)], environment)
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "agent.cli.collector", mapping, str(ready_fd)], environment)
     except OSError as error:
         raise click.ClickException(f"this user cannot run {sys.executable}: {error.strerror}") from error
 

@@ -18,7 +18,7 @@ _TIMEOUT_S = 60.0
 def write_kallsyms(binary: Binary, target: BinaryIO) -> bool:
     """Write the upload of `binary` to `target` by a child; False when it is not loaded any more, or the child failed."""
     identity = [str(int(binary.id.build_id_kind)), binary.id.build_id.hex(), binary.id.content_hash.hex()]
-    command = [sys.executable, "-m", "agent.kernel.kallsyms_child", str(target.fileno()), str(int(binary.kind)), *identity]
+    command = [sys.executable, "-P", "-m", "agent.kernel.kallsyms_child", str(target.fileno()), str(int(binary.kind)), *identity]
     try:
         return subprocess.run(command, pass_fds=[target.fileno()], timeout=_TIMEOUT_S, check=False).returncode == 0
     except subprocess.TimeoutExpired:

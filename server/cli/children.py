@@ -36,7 +36,7 @@ class Child:
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", *command, "--ready-fd", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", *command, "--ready-fd", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 process_group=0,
                 stdin=subprocess.DEVNULL,
