@@ -103,7 +103,8 @@ def test_stacks_reach_the_bottom(observed: Observed, name: str) -> None:
     for walk in observed.walks[name]:
         stops[walk.stop] += walk.samples
     assert stops.total() > FEWEST_SAMPLES
-    assert stops[StackStop.BOTTOM] >= stops.total() * WHOLE_SHARE, stops
+    # One sample may fall into code without rules (.plt of a static glibc, the loader) however few there are.
+    assert stops.total() - stops[StackStop.BOTTOM] <= max(1, stops.total() * (1 - WHOLE_SHARE)), stops
 
 
 def test_nearly_all_stacks_of_each_program_reach_the_bottom(observed: Observed) -> None:
