@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the kernel's file systems, and mounts those that are missing: on a fresh machine tracefs and bpffs are not mounted."""
+"""Finds where the kernel's file systems are mounted; on a fresh machine tracefs and bpffs are not. Nothing that runs today needs them:
+programs are attached by descriptor, and the doctor says what to type."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.errors import KernelError
-from agent.kernel import system
 
 LIMIT_BYTES = 4 << 20
 
@@ -25,16 +24,6 @@ BPFFS = FileSystem("bpffs", "bpf", (Path("/sys/fs/bpf"),))
 CGROUP2 = FileSystem("cgroup v2", "cgroup2", (Path("/sys/fs/cgroup"),))
 
 
-@dataclass(frozen=True, slots=True)
-class MountOutcome:
-    """Where a file system is now. `place` is None when it is nowhere; then `remedy` says what to type."""
-
-    place: Path | None
-    is_ours: bool
-    """True when it was mounted just now; it stays when the agent ends, as others may use it."""
-    remedy: str
-
-
 def find_mount(kind: str, mounts: Path = Path("/proc/self/mounts")) -> Path | None:
     """The first place where a file system of this kind is mounted."""
     try:
@@ -47,22 +36,6 @@ def find_mount(kind: str, mounts: Path = Path("/proc/self/mounts")) -> Path | No
         if len(fields) > 3 and fields[2] == kind.encode():
             return Path(_unescaped(fields[1]))
     return None
-
-
-def ensure_mounted(
-    wanted: FileSystem, mounts: Path = Path("/proc/self/mounts"), mount: Callable[[str, str], None] = system.mount
-) -> MountOutcome:
-    """Find the file system or mount it. What the kernel refuses is no error: the outcome says what to type."""
-    place = find_mount(wanted.kind, mounts)
-    if place is not None:
-        return MountOutcome(place, False, "")
-    for candidate in wanted.places:
-        try:
-            mount(wanted.kind, str(candidate))
-        except OSError as error:
-            return MountOutcome(None, False, f"mount -t {wanted.kind} {wanted.kind} {candidate}   (tried: {error.strerror})")
-        return MountOutcome(candidate, True, "")
-    return MountOutcome(None, False, f"mount {wanted.name}")
 
 
 def _unescaped(place: bytes) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two system calls that have no place in Python's library: bpf(2) and perf_event_open(2), and mount(2) beside them."""
+"""The two system calls that have no place in Python's library: bpf(2) and perf_event_open(2)."""
 
 import ctypes
 import os
@@ -24,11 +24,6 @@ def perf_event_open(attributes: bytes, cpu: int, flags: int) -> int:
     every_process, no_group = ctypes.c_long(-1), ctypes.c_long(-1)
     buffer = ctypes.create_string_buffer(attributes, len(attributes))
     return _checked(_library().syscall(SYS_PERF_EVENT_OPEN, buffer, every_process, ctypes.c_long(cpu), no_group, ctypes.c_long(flags)))
-
-
-def mount(kind: str, target: str) -> None:
-    """mount(2) of a file system without a device. Raises OSError."""
-    _checked(_library().mount(kind.encode(), target.encode(), kind.encode(), ctypes.c_ulong(0), None))
 
 
 def require_supported_machine() -> None:
