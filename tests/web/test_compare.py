@@ -163,6 +163,16 @@ def test_a_side_is_chosen_by_pickers_and_by_words(open_page: Open) -> None:
     expect(side.get_by_role("button", name="Filter by host")).to_be_hidden()
 
 
+def test_a_field_is_filled_before_anybody_can_type_into_it(open_page: Open) -> None:
+    page = open_page(BEFORE).page
+    expect(page.get_by_role("button", name="Write the selector of side A")).to_be_visible()
+    filled = page.evaluate("""() => {
+        document.querySelector('[aria-label="Write the selector of side A"]').click();
+        return document.querySelector('[aria-label="Selector of side A"]').value;
+    }""")
+    assert filled == 'cpu{service="checkout"}'
+
+
 def test_an_empty_side_is_said_in_words(open_page: Open) -> None:
     opened = open_page(f"{BEFORE}&shape=a", scenario="half")
     page = opened.page

@@ -23,13 +23,15 @@ export function makePopover(button, panel, { onOpen } = {}) {
     panel.style.top = `${bottom + 6}px`;
     panel.style.maxHeight = `${Math.max(160, window.innerHeight - bottom - 18)}px`;
   };
+  // Before it is seen: the "toggle" event comes a task later, when somebody may have begun to type into what onOpen fills.
+  panel.addEventListener("beforetoggle", (event) => {
+    if (/** @type {ToggleEvent} */ (event).newState === "open") onOpen?.();
+  });
   panel.addEventListener("toggle", (event) => {
     const isOpen = /** @type {ToggleEvent} */ (event).newState === "open";
     button.setAttribute("aria-expanded", String(isOpen));
     window[isOpen ? "addEventListener" : "removeEventListener"]("resize", place);
-    if (!isOpen) return;
-    onOpen?.();
-    place();
+    if (isOpen) place();
   });
   return { root: element("div", { class: "popover-anchor" }, button, panel), close: () => panel.hidePopover() };
 }
