@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* User stacks by tables made of .eh_frame: no frame pointers needed. One program, entered by a tail call, walks UNWIND_STEP frames
- * and calls itself until the stack ends; whoever includes this ends the walk with a program of its own in `unwinders`.
+ * and calls itself until the stack ends: on_tick_unwind of samples (cpu.bpf.c), on_event_unwind of all other events (events.h).
  *
  *	process -> range of `unwind_mappings`, sorted -> pages of 1 KiB of the file -> rows -> rule
  *
@@ -8,6 +8,8 @@
  * waited for the handlers (window.h), so a walk never meets half a table, nor that of another file. */
 #ifndef EMBERWATCH_UNWIND_H
 #define EMBERWATCH_UNWIND_H
+
+#include "shared/home.h"
 
 enum {
 	UNWIND_STEP = 32,
@@ -89,10 +91,8 @@ BPF_F_TABLE("array", u32, u64, unwind_rules, UNWIND_RULES, BPF_F_MMAPABLE);
 BPF_F_TABLE("array", u32, struct unwind_mapping, unwind_mappings, UNWIND_MAPPINGS, BPF_F_MMAPABLE);
 /* Processes whose stacks are walked here. When full, the others are walked by frame pointers. */
 BPF_HASH(unwind_processes, struct process_key, struct unwind_process, UNWIND_PROCESSES);
-/* Key: 0. The walk under way; handlers of one CPU do not nest. */
-BPF_PERCPU_ARRAY(unwinding, struct unwinding, 1);
-/* Key: 0. The program that walks on. Filled by the collector, which holds it: it empties when its last descriptor closes. */
-BPF_PROG_ARRAY(unwinders, 1);
+/* Key: enum scratch. The walk under way. */
+BPF_PERCPU_ARRAY(unwinding, struct unwinding, SCRATCHES);
 
 static __always_inline bool read_user(u64 *value, u64 addr)
 {
@@ -344,31 +344,36 @@ static __always_inline void saved_registers(struct unwinding *at, u64 *code_segm
 	bpf_probe_read_kernel(code_segment, sizeof(u16), &regs->cs);
 }
 
-/* Begin a walk at the registers of `ctx`, or at those of user space when the CPU is in the kernel. False when the process is not known, or not of 64 bits. */
-static __always_inline bool begin_unwinding(struct bpf_perf_event_data *ctx, struct process_key *key, u64 code_segment)
+/* Begin a walk; the caller fills in the registers. 0 when the process is not known. */
+static __always_inline struct unwinding *begin_unwinding(u32 scratch, struct process_key *key)
 {
-	int zero = 0;
 	struct unwind_process *process = unwind_processes.lookup(key);
-	struct unwinding *at = unwinding.lookup(&zero);
-	struct stack *stack = walked.lookup(&zero);
+	struct unwinding *at = unwinding.lookup(&scratch);
+	struct stack *stack = walked.lookup(&scratch);
 
 	if (!process || !at || !stack)
-		return false;
+		return 0;
 	at->process = *process;
 	at->mapping.start = at->mapping.end = 0;
 	at->is_exact = at->has_registers = 1;
 	stack->length = 0;
-	if (is_user_mode(code_segment)) {
-		at->ip = ctx->regs.ip;
-		at->sp = ctx->regs.sp;
-		at->bp = ctx->regs.bp;
-		at->ax = ctx->regs.ax;
-		at->r10 = ctx->regs.r10;
-		at->r11 = ctx->regs.r11;
-	} else {
-		saved_registers(at, &code_segment);
-	}
+	return at;
+}
+
+/* Tables are of programs of 64 bits. */
+static __always_inline bool is_64_bit(u64 code_segment)
+{
 	return (u16)code_segment != COMPAT_CODE_SEGMENT;
+}
+
+/* The walk has ended: keep the stack, and tell the collector of code that it does not know. Returns the hash. */
+static __always_inline u64 end_unwinding(struct unwinding *at, struct stack *stack, u32 stop, struct process_key *process,
+					 struct stack_home *home, s16 *error)
+{
+	stack->stop = final_stop(at, stop);
+	if (stack->stop == STOP_NO_MAPPING && should_tell(process))
+		new_processes.ringbuf_output(process, sizeof(*process), 0);
+	return keep_stack(stack, home, error);
 }
 
 #endif

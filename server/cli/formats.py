@@ -23,6 +23,13 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 _NS_UNITS = ((3600 * 10**9, "h"), (60 * 10**9, "min"), (10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _COUNT_UNITS = ((10**9, "G"), (10**6, "M"), (10**3, "k"), (1, ""))
 _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+_KIND_WORDS = {
+    "cpu": "CPU",
+    "offcpu": "waiting",
+    "runqueue": "waiting for a CPU",
+    "lock": "waiting for locks",
+    "syscall_stack": "system calls",
+}
 _UNITS = {"ns": _NS_UNITS, "bytes": _BYTE_UNITS}
 
 
@@ -183,7 +190,7 @@ def _rest(answer: Json) -> list[str]:
 
 
 def _kind_words(kind: str) -> str:
-    return {"cpu": "CPU"}.get(kind, kind)
+    return _KIND_WORDS.get(kind, kind)
 
 
 def _clock(unix_s: float) -> str:
