@@ -185,3 +185,17 @@ deploy_notes = Table(
     Column("written_unix_ns", BigInteger, nullable=False),
     UniqueConstraint("key_hash"),
 )
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("id", _ROW_ID, primary_key=True),
+    Column("collection", String(32), nullable=False),
+    Column("key", String(64), nullable=False),
+    Column("at_unix_ns", BigInteger, nullable=False),
+    Column("expires_unix_ns", BigInteger, nullable=False, comment="0 never"),
+    Column("body", LargeBinary, nullable=False, comment="JSON, zstd"),
+    UniqueConstraint("collection", "key"),
+    Index(None, "collection", "at_unix_ns"),
+    Index(None, "expires_unix_ns"),
+)
