@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from server.store.documents import Documents
 from server.store.push import Appended, DecodedPush, ValueMerge
 
 U8 = npt.NDArray[np.uint8]
@@ -298,6 +299,11 @@ class Store(Protocol):
 
     def note_deploy(self, note: DeployNote, now_unix_ns: int) -> None:
         """Say it in place of what was said of that version; an empty text takes it back. Raises LimitExceeded when there are too many."""
+        ...
+
+    @property
+    def documents(self) -> Documents:
+        """What is kept of deploys, events, views and shares."""
         ...
 
     def compact(self, now_unix_ns: int) -> Compacted:
