@@ -100,6 +100,7 @@ def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, columns: S
     start, end, samples, seen_rows = 0, 0, 0, 0
     in_rows = (width, count) if keep is keep_all else (width, count, observed)
     read = replace(chosen, is_all=False).selection(span, tuple(dict.fromkeys(in_rows)))
+    read = replace(read, longest_ns=cut.stretch_ns if cut.stretches > 1 else 0)
     seen = np.zeros(cut.host_group.size, np.bool_)
     for piece in store.select(read):
         meter.count(piece)

@@ -2,11 +2,11 @@
 """Columns of a selector over time: one number a slot.
 
 Without conditions on rows the numbers come from the index of series, exact to a window. With them rows must be opened, and those of
-past minutes lie together in blocks: slots are then whole minutes, from the minute in which the range begins.
+past minutes lie together in blocks of a minute and more: slots are then whole minutes that start at multiples of their length.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from server.query.row_filter import keep_of
 from server.query.selector import Selector
 from server.query.slots import Slots
 from server.query.timerange import SECOND_NS, TimeRange
+from server.store.cover import LENGTHS_S
 from server.store.protocol import Selection
 from server.store.push import ValueMerge
 
@@ -74,7 +75,8 @@ def _from_rows(
     keep, kept, meter = keep_of(selector), dict[str, Mask | None](), Meter()
     sums = {name: np.zeros(slots.count, np.uint64) for name in columns}
     seen = np.zeros(slots.count, np.bool_)
-    for piece in query.store.select(chosen.selection(slots.range, tuple(columns))):
+    selection = replace(chosen.selection(slots.range, tuple(columns)), longest_ns=_longest(slots.step_ns))
+    for piece in query.store.select(selection):
         meter.count(piece)
         if piece.service not in kept:
             kept[piece.service] = keep(query.store.dictionary(piece.service))
@@ -89,8 +91,14 @@ def _from_rows(
     return SlotSums(slots, sums, seen)
 
 
+def _longest(step_ns: int) -> int:
+    """Give the longest block that never lies in two slots."""
+    lengths = (length_s * SECOND_NS for length_s in LENGTHS_S)
+    return next((length for length in lengths if step_ns % length == 0), _MINUTE_NS)
+
+
 def _minutes(slots: Slots) -> Slots:
-    """Slots of whole minutes that begin at a minute and are not shorter than those given."""
-    start = slots.range.from_unix_ns // _MINUTE_NS * _MINUTE_NS
+    """Slots of whole minutes that start at multiples of their length and are not shorter than those given."""
     step = -(-slots.step_ns // _MINUTE_NS) * _MINUTE_NS
+    start = slots.range.from_unix_ns // step * step
     return Slots(TimeRange(start, slots.range.until_unix_ns), step)
