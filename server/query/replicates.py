@@ -98,6 +98,7 @@ def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, columns: S
     found: dict[str, ReplicatedWeights] = {}
     start, end, samples = 0, 0, 0
     read = replace(chosen, is_all=False).selection(span, tuple(dict.fromkeys((width, count))))
+    read = replace(read, longest_ns=cut.stretch_ns if cut.stretches > 1 else 0)
     seen = np.zeros(cut.host_group.size, np.bool_)
     for piece in store.select(read):
         meter.count(piece)
