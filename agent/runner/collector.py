@@ -132,7 +132,7 @@ class Collector:
             return None
         tables = TableSource(SourceSettings(directory, held_bytes=_HELD_TABLES_BYTES), fleet)
         closing.callback(tables.close)
-        return Unwinder(maps, UnwindSources(self._processes.get, self._processes.open_binary, tables))
+        return Unwinder(maps, UnwindSources(self._processes.get, self._processes.watch(), self._processes.open_binary, tables))
 
     def _first_end_unix_ns(self) -> int:
         """The first window is short, so that there is a picture soon; it ends with its slot at the latest."""
@@ -148,10 +148,11 @@ class Collector:
             again_s, tick_s = self._again_s(), self._suite.tick()
             is_told = lifeline.wait(min(wait_s for wait_s in (left_s + _LATE_S, again_s, tick_s) if wait_s is not None))
             if is_told or again_s is not None:
-                met = self._profiler.new_processes()
-                self._processes.update(met)
+                told = self._profiler.new_processes()
+                self._processes.expect(told.begun)
+                self._processes.update(told.sampled)
                 if self._unwinder is not None:
-                    self._unwinder.meet(met)
+                    self._unwinder.catch_up()
 
     def _again_s(self) -> float | None:
         """When there is something to do though nothing happens; None when there is not."""

@@ -11,7 +11,7 @@
 #include "shared/process.h"
 #include "shared/sight.h"
 #include "shared/home.h"
-#include "shared/unwind.h"
+#include "shared/unwind_begin.h"
 
 /* Frames of the tracepoint's own between it and the code that it lies in are left to the collector (agent/profilers/event_stacks.py). */
 struct event_walk {
@@ -79,7 +79,7 @@ static __always_inline void walk_event(struct bpf_raw_tracepoint_args *ctx, u32 
 	if (!walk)
 		return;
 	walk->kernel_stack = store_stack(ctx, 0, STOP_NONE, &home, &walk->kernel_error);
-	if (!current->is_kernel_thread) {
+	if (current->has_memory) {
 		if (setting->is_unwinding)
 			at = begin_unwinding(scratch, &current->process);
 		if (at) {

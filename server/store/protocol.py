@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from server.store.documents import Documents
 from server.store.push import Appended, DecodedPush, ValueMerge
 
 U8 = npt.NDArray[np.uint8]
@@ -36,6 +37,8 @@ class Selection:
     until_unix_ns: int
     series_ids: frozenset[int] | None = None
     columns: tuple[str, ...] | None = None
+    longest_ns: int = 0
+    """No piece may span more than this, but for a minute; 0 for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +232,7 @@ class Retired:
 
     batches: int = 0
     blocks: int = 0
+    """Of a minute; longer ones, which are made of these, leave with them."""
     size_bytes: int = 0
     is_done: bool = True
     """False when the step ended at its bound and there is more to remove."""
@@ -300,8 +304,13 @@ class Store(Protocol):
         """Say it in place of what was said of that version; an empty text takes it back. Raises LimitExceeded when there are too many."""
         ...
 
+    @property
+    def documents(self) -> Documents:
+        """What is kept of deploys, events, views and shares."""
+        ...
+
     def compact(self, now_unix_ns: int) -> Compacted:
-        """One bounded step of turning batches into blocks."""
+        """One bounded step of turning batches into blocks, and blocks into longer ones."""
         ...
 
     def retire(self, limits: RetireLimits, now_unix_ns: int) -> Retired:

@@ -9,9 +9,10 @@ from threading import Lock
 import sqlalchemy as sa
 
 from server.errors import BadRequest
-from server.store import accounts, catalog, compact, facts, notes, retire, select
+from server.store import accounts, catalog, compact, facts, notes, retire, rollup, select
 from server.store.append import Appender
 from server.store.dictionaries import Dictionaries
+from server.store.documents import Documents
 from server.store.engine import open_engine, reading
 from server.store.hosts import Agents, Binaries
 from server.store.protocol import (
@@ -54,9 +55,12 @@ class SqlStore:
         self._upkeep = Lock()
         self._dictionaries = Dictionaries()
         self._dictionary_id = self._read_dictionary_id()
+        with self._units.begin() as unit:
+            rollup.adopt(unit.connection)
         with reading(self._engine) as connection:
             self._registry = Registry(connection, limits.most_active_series)
             self._agents, self._binaries = Agents(connection), Binaries(connection)
+        self._documents = Documents(self._engine, self._units)
         self._appender = Appender(self._dictionary_id, self._registry, self._agents, self._binaries, self._dictionaries)
 
     @property
@@ -139,6 +143,11 @@ class SqlStore:
         """See Store."""
         with self._units.begin() as unit:
             notes.write(unit.connection, note, now_unix_ns)
+
+    @property
+    def documents(self) -> Documents:
+        """See Store."""
+        return self._documents
 
     def compact(self, now_unix_ns: int) -> Compacted:
         """See Store."""

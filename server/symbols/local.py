@@ -1,47 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the very files that ran on the server's own disk: the binary at its path, and its debug file by build id.
+"""Finds the very files that ran on the server's own disk: the binary at its path, and its debug file in the configured roots.
 
 For the host that server and agent share. A path is only a hint: a file counts when size, build id and content hash are those
-the agent saw. Debug files are looked for by build id inside the configured roots only; names that stand inside files
-(debuglink, altlink, dwo) are never followed.
+the agent saw. Debug files are looked for by build id, then by the binary's .gnu_debuglink, inside the roots only.
 """
 
 import hashlib
 import os
-import stat
 import struct
 from collections.abc import Sequence
 from pathlib import Path
 
 from emberwatch.v1 import batch_pb2 as pb
 from server.store.protocol import BinaryInfo
+from server.symbols.debug_links import open_by_build_id, open_by_debug_link, probe_or_none
+from server.symbols.rooted import OPEN_FLAGS, regular_only
+from server.symbols.sources import Origin, Source
 
 MAX_TABLE_BYTES = 64 << 10
 MAX_HASHED_BYTES = 1 << 20
 PT_LOAD, PF_X = 1, 1
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
-def open_sources(binary: BinaryInfo, debug_roots: Sequence[Path]) -> list[int]:
-    """Descriptors of the binary's own file, if it is here, and of its debug file, if there is one; the caller closes them."""
-    found = [_open_running_file(binary), open_debug_file(binary.build_id_kind, binary.build_id, debug_roots)]
-    return [descriptor for descriptor in found if descriptor is not None]
-
-
-def open_debug_file(build_id_kind: int, build_id: bytes, roots: Sequence[Path]) -> int | None:
-    """The debug file ROOT/.build-id/ab/cdef….debug; None when there is none. The build checks the id inside again."""
-    if build_id_kind != pb.BUILD_ID_KIND_GNU or len(build_id) < 2:
-        return None
-    digits = build_id.hex()
-    for root in roots:
-        path = root / ".build-id" / digits[:2] / f"{digits[2:]}.debug"
-        try:
-            is_inside = path.resolve(strict=True).is_relative_to(root.resolve())
-        except OSError:
-            continue
-        if is_inside and (descriptor := _open_regular(path)) is not None:
-            return descriptor
-    return None
+def open_sources(binary: BinaryInfo, debug_roots: Sequence[Path]) -> list[Source]:
+    """The binary's own file, if it is here, and its debug file, if there is one; the caller closes them."""
+    running = _open_running_file(binary)
+    found = [] if running is None else [Source(Origin.RUNNING_FILE, running)]
+    debug = open_by_build_id(binary.build_id_kind, binary.build_id, debug_roots)
+    if debug is None and running is not None:
+        seen = probe_or_none(running)
+        if seen is not None and seen.debug_link is not None:
+            debug = open_by_debug_link(running, seen.debug_link, binary.path, debug_roots)
+    return found if debug is None else [*found, Source(Origin.DEBUG_ROOT, debug)]
 
 
 def content_hash(descriptor: int) -> bytes:
@@ -79,15 +69,10 @@ def _open_running_file(binary: BinaryInfo) -> int | None:
 
 
 def _open_regular(path: Path) -> int | None:
-    """Regular files only: a FIFO must not hang the server, a device must not be touched (O_NONBLOCK, then looked at)."""
     try:
-        descriptor = os.open(path, _OPEN_FLAGS)
+        return regular_only(os.open(path, OPEN_FLAGS))
     except OSError:
         return None
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    return None
 
 
 def _program_headers(descriptor: int, header: bytes) -> tuple[bytes, struct.Struct]:

@@ -23,10 +23,12 @@ from server.profile.names import FrameColumns, FrameNames
 from server.store.protocol import BinaryInfo
 from server.symbols.build_result import BuildResult, BuildStatus
 from server.symbols.builder import BuildOrder, build_table
+from server.symbols.debug_links import open_by_build_id
 from server.symbols.identity import BinaryKey, key_of
-from server.symbols.local import open_debug_file, open_sources
+from server.symbols.local import open_sources
 from server.symbols.namebook import Binaries, NameBook
 from server.symbols.settings import SymbolSettings
+from server.symbols.sources import close_all
 from server.symbols.table import Table
 from server.symbols.table_cache import TableCache
 from server.symbols.uploads import Delivered, SymbolUploads
@@ -212,10 +214,10 @@ class Namer:
             if not sources:
                 self._set_state(key, _ASKED)
                 return
-            result = self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, sources))
+            descriptors = [source.descriptor for source in sources]
+            result = self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, descriptors))
         finally:
-            for descriptor in sources:
-                os.close(descriptor)
+            close_all(sources)
         log.info("symbols found on this host binary=%s status=%s symbols=%d", key.digest, result.status, result.symbols)
 
     def _is_key_wanted(self, key: BinaryKey) -> str:
@@ -236,7 +238,7 @@ class Namer:
         try:
             is_elf = delivered.format == symbols_pb2.UPLOAD_FORMAT_ELF
             if is_elf and self._settings.local_files and key.build_id_kind == pb.BUILD_ID_KIND_GNU:
-                extra = open_debug_file(key.build_id_kind, key.build_id, self._settings.debug_roots)
+                extra = open_by_build_id(key.build_id_kind, key.build_id, self._settings.debug_roots)
                 sources += [] if extra is None else [extra]
             result = self._build(BuildOrder(key, delivered.format, sources))
         finally:

@@ -7,14 +7,18 @@ A row is (service, host, thread, frames, samples); frames are root first as peop
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
+import sqlalchemy as sa
 
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import marks_pb2
 from server.profile.names import CodeKind, FrameColumns, FrameNames, FunctionTable
 from server.query.kinds import CPU
 from server.query.trees import Binaries
+from server.store import tables
+from server.store.documents import Documents
 from server.store.protocol import (
     AccountSlot,
     AgentInfo,
@@ -33,6 +37,7 @@ from server.store.protocol import (
     VersionInfo,
 )
 from server.store.push import Appended, DecodedPush
+from server.store.unit import UnitOfWork
 from server.symbols.marks import mark_words
 
 SECOND_NS = 10**9
@@ -153,6 +158,7 @@ class FakeStore:
         self.account_slots: list[AccountSlot] = []
         self.agent_infos: list[AgentInfo] = []
         self.notes: dict[tuple[str, str], DeployNote] = {}
+        self._engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool, connect_args={"check_same_thread": False})
 
     def add(self, rows: Sequence[Row], start_ns: int = START_NS, version: str = "1.2.3") -> None:
         """Store the rows of one window of 10 s."""
@@ -222,6 +228,11 @@ class FakeStore:
 
     def note_deploy(self, note: DeployNote, now_unix_ns: int) -> None:
         self.notes[note.service, note.version] = note
+
+    @cached_property
+    def documents(self) -> Documents:
+        tables.documents.create(self._engine)
+        return Documents(self._engine, UnitOfWork(self._engine))
 
     def compact(self, now_unix_ns: int) -> Compacted:
         return Compacted()

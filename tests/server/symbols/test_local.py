@@ -6,8 +6,6 @@ import os
 import shutil
 import stat
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,23 +14,15 @@ import pytest
 from agent.process.elf_header import read_identity
 from emberwatch.v1 import batch_pb2 as pb
 from server.store.protocol import BinaryInfo
-from server.symbols.local import content_hash, open_debug_file, open_sources
-from tests.server.symbols.programs import compile_program, describe
-
-
-@contextmanager
-def opened(binary: BinaryInfo, *roots: Path) -> Iterator[list[int]]:
-    descriptors = open_sources(binary, roots)
-    try:
-        yield descriptors
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
+from server.symbols.local import content_hash, open_sources
+from server.symbols.sources import close_all
+from tests.server.symbols.programs import compile_program, describe, run_tool
 
 
 def count(binary: BinaryInfo, *roots: Path) -> int:
-    with opened(binary, *roots) as descriptors:
-        return len(descriptors)
+    sources = open_sources(binary, roots)
+    close_all(sources)
+    return len(sources)
 
 
 @pytest.fixture
@@ -123,9 +113,37 @@ def test_debug_file_by_build_id(program: Path, tmp_path: Path) -> None:
     assert count(replace(binary, build_id=b"\x12"), root) == 0
 
 
-def test_debug_file_that_leads_out_of_its_root_is_not_opened(program: Path, tmp_path: Path) -> None:
-    root = tmp_path / "debug"
-    place = root / ".build-id/12/34567890abcdef.debug"
+@pytest.mark.parametrize("link", ["p.debug", "/usr/bin/p.debug"])
+def test_debug_file_by_the_link_in_the_binary(tmp_path: Path, link: str) -> None:
+    """The name is data of whoever made the binary: only its directory inside the root is looked into, whatever it says."""
+    program, debug, root = tmp_path / "p", tmp_path / "p.debug", tmp_path / "debug"
+    compile_program("int main(void) { return 7; }", program, "-Wl,--build-id=none")
+    run_tool("objcopy", "--only-keep-debug", program, debug)
+    run_tool("objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", program)
+    if "/" in link:
+        data = program.read_bytes()
+        program.write_bytes(data.replace(b"p.debug\0", b"../.bug\0"))
+    place = root / str(tmp_path).lstrip("/") / "p.debug"
     place.parent.mkdir(parents=True)
-    place.symlink_to(program)
-    assert open_debug_file(pb.BUILD_ID_KIND_GNU, bytes.fromhex("1234567890abcdef"), [root]) is None
+    shutil.copy(debug, place)
+    assert count(describe(program), root) == (1 if "/" in link else 2)
+    assert count(describe(program)) == 1
+
+
+def test_link_with_other_bytes_or_to_itself_is_passed_over(tmp_path: Path) -> None:
+    """C23: a root that holds the binary itself under the name of the link, then a file that is not the one whose CRC stands in it."""
+    program, root = tmp_path / "root" / "p", tmp_path / "root"
+    root.mkdir()
+    compile_program("int main(void) { return 7; }", program, "-Wl,--build-id=none")
+    debug = root / "q.debug"
+    shutil.copy(program, debug)
+    run_tool("objcopy", f"--add-gnu-debuglink={debug}", program)
+    inside = root / str(root).lstrip("/")
+    inside.mkdir(parents=True)
+    os.link(program, inside / "q.debug")
+    assert count(describe(program), root) == 1
+    (inside / "q.debug").unlink()
+    (inside / "q.debug").write_bytes(debug.read_bytes()[:-1] + b"x")
+    assert count(describe(program), root) == 1
+    shutil.copy(debug, inside / "q.debug")
+    assert count(describe(program), root) == 2
