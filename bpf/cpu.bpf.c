@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Who uses the CPUs: samples by process, thread name, user stack and kernel stack.
- * Hook: perf event, software cpu-clock, one per CPU (on_tick, which goes on as on_tick_unwind when the process has unwind tables); for
- * process trees raw tracepoint sched_process_fork (on_fork).
+ * Hook: perf event, software cpu-clock, one per CPU (on_tick, which goes on as on_tick_unwind when the process has unwind tables); raw
+ * tracepoint sched_process_exec, so that mappings are read before the first sample (on_exec); for process trees raw tracepoint
+ * sched_process_fork (on_fork).
  * State: two buffers of counts and stacks, counters of ticks per CPU and buffer, processes seen; all bounded, see below.
  * Needs: Linux 5.10. Cost: two stack walks and four map operations per tick; see bpf/README.md for the measured figure. */
 #include "shared/process.h"
@@ -14,6 +15,8 @@
 enum {
 	SEEN_ENTRIES = 16384,
 	NEW_PROCESSES_PAGES = 16,
+	EXECS_A_SLOT = 50,
+	SLOT_SHIFT = 30, /* of nanoseconds: about a second */
 	ERROR_TOO_BIG = -7,
 };
 
@@ -56,9 +59,25 @@ BPF_PERCPU_ARRAY(ticks, struct tick_counts, BUFFERS);
 /* Processes that were signalled. Bound: SEEN_ENTRIES; when full they are not signalled and counted. The collector empties it. */
 BPF_HASH(seen, struct process_key, u64, SEEN_ENTRIES);
 
-/* Records: struct process_key, at first sight, and when its mappings are not those it was unwound by any more. When full they are
+/* A record of new_processes. */
+struct sighting {
+	struct process_key process;
+	u32 is_exec; /* it began a moment ago and has no sample yet */
+	u32 padding;
+};
+
+/* Records: struct sighting, at exec, at first sight, and when its mappings are not those it was unwound by any more. When full they are
  * lost; the process is looked at at the end of the window. */
 BPF_RINGBUF_OUTPUT(new_processes, NEW_PROCESSES_PAGES);
+
+/* Execs told of in the running second; those above EXECS_A_SLOT are found by their first sample. CPUs may lose a count to each other. */
+struct exec_slot {
+	u64 slot;
+	u64 count;
+};
+
+/* Key: 0. */
+BPF_ARRAY(exec_slots, struct exec_slot, 1);
 
 /* The sample under way, for the program that goes on with it. */
 struct pending {
@@ -70,6 +89,15 @@ struct pending {
 /* Key: 0. */
 BPF_PERCPU_ARRAY(pending, struct pending, 1);
 
+static __always_inline void tell(struct process_key *process, u32 is_exec)
+{
+	struct sighting found = {};
+
+	found.process = *process;
+	found.is_exec = is_exec;
+	new_processes.ringbuf_output(&found, sizeof(found), 0);
+}
+
 static __always_inline void signal_once(struct process_key *process, struct tick_counts *tick)
 {
 	u64 yes = 1;
@@ -79,7 +107,7 @@ static __always_inline void signal_once(struct process_key *process, struct tick
 		return;
 	refusal = seen.insert(process, &yes);
 	if (!refusal)
-		new_processes.ringbuf_output(process, sizeof(*process), 0);
+		tell(process, 0);
 	else if (refusal != ERROR_EXISTS)
 		tick->seen_full++;
 }
@@ -135,19 +163,18 @@ static __always_inline void process_of(struct process_key *process, struct cpu_k
 	process->exec_id = key->exec_id;
 }
 
-/* Kernel part, then user part; the latter may end in on_tick_unwind, and then this does not return. */
-static __always_inline void walk(struct bpf_perf_event_data *ctx, struct pending *sample, struct stack_home *home, bool is_unwinding)
+/* Kernel part, then user part if there is any; the latter may end in on_tick_unwind, and then this does not return. */
+static __always_inline void walk(struct bpf_perf_event_data *ctx, struct pending *sample, struct stack_home *home,
+				 struct current_task *current, bool is_unwinding)
 {
 	struct cpu_key *key = &sample->key;
 	u64 code_segment = code_segment_of(ctx);
-	struct process_key process = {};
 
 	if (!is_user_mode(code_segment))
 		key->kernel_stack = store_stack(ctx, 0, STOP_NONE, home, &key->kernel_error);
-	if (key->is_kernel_thread)
+	if (!current->has_memory)
 		return;
-	process_of(&process, key);
-	if (is_unwinding && begin_unwinding(ctx, &process, code_segment))
+	if (is_unwinding && begin_unwinding(ctx, &current->process, code_segment))
 		unwinders.call(ctx, 0);
 	key->user_stack = store_stack(ctx, BPF_F_USER_STACK, is_unwinding ? STOP_NO_TABLE : STOP_NONE, home, &key->user_error);
 }
@@ -183,7 +210,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, int buffer, 
 	if (!current.is_kernel_thread)
 		signal_once(&current.process, tick);
 	begin_sample(sample, &current, buffer);
-	walk(ctx, sample, &home, setting->is_unwinding);
+	walk(ctx, sample, &home, &current, setting->is_unwinding);
 	store(sample, tick);
 }
 
@@ -203,6 +230,35 @@ int on_tick(struct bpf_perf_event_data *ctx)
 		tick->idle++;
 	else
 		sample(ctx, buffer, tick, pid);
+	return 0;
+}
+
+static __always_inline bool is_slot_free(void)
+{
+	int zero = 0;
+	struct exec_slot *now = exec_slots.lookup(&zero);
+	u64 slot = bpf_ktime_get_ns() >> SLOT_SHIFT;
+
+	if (!now)
+		return false;
+	if (now->slot != slot) {
+		now->slot = slot;
+		now->count = 0;
+	}
+	now->count++;
+	return now->count <= EXECS_A_SLOT;
+}
+
+/* Hook: raw tracepoint sched_process_exec. The program has its identity by now, and its own mappings; its libraries come next. */
+int on_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct current_task current = {};
+	int zero = 0;
+	struct settings *setting = settings.lookup(&zero);
+
+	read_current_task(&current, bpf_get_current_pid_tgid() >> 32);
+	if (setting && (!setting->limits || is_wanted(&current.process, setting->limits)) && is_slot_free())
+		tell(&current.process, 1);
 	return 0;
 }
 
@@ -233,7 +289,7 @@ int on_tick_unwind(struct bpf_perf_event_data *ctx)
 	stack->stop = final_stop(at, stop);
 	process_of(&process, &sample->key);
 	if (stack->stop == STOP_NO_MAPPING && should_tell(&process))
-		new_processes.ringbuf_output(&process, sizeof(process), 0);
+		tell(&process, 0);
 	sample->key.user_stack = keep_stack(stack, &home, &sample->key.user_error);
 	store(sample, tick);
 	return 0;

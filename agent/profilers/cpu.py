@@ -29,7 +29,12 @@ log = logging.getLogger(__name__)
 
 SPEC = ProgramSpec(
     source="cpu.bpf.c",
-    functions={"on_tick": ProgramType.PERF_EVENT, "on_tick_unwind": ProgramType.PERF_EVENT, "on_fork": ProgramType.RAW_TRACEPOINT},
+    functions={
+        "on_tick": ProgramType.PERF_EVENT,
+        "on_tick_unwind": ProgramType.PERF_EVENT,
+        "on_exec": ProgramType.RAW_TRACEPOINT,
+        "on_fork": ProgramType.RAW_TRACEPOINT,
+    },
     maps=("active", "settings", "counts", "stacks", "ticks", "seen", "new_processes", "tree", "tree_lost", "cgroups", *kernel.UNWIND_MAPS),
 )
 RATES_HZ = (99, 49)
@@ -37,7 +42,8 @@ RATES_HZ = (99, 49)
 LOCK_STEP_RATES_HZ = (100, 250, 300, 1000)
 RING_BYTES = 16 * os.sysconf("SC_PAGE_SIZE")
 SEEN_ENTRIES = 16384
-PROCESS_KEY = struct.Struct("<QII")
+SIGHTING = struct.Struct("<QIII4x")
+"""struct sighting in bpf/cpu.bpf.c."""
 NEW_PROCESSES_LIMIT = 4096
 LEAST_ENTRIES, FIRST_ENTRIES = 2048, 16384
 MOST_COUNTS, MOST_STACKS = 1 << 18, 1 << 16
@@ -69,6 +75,16 @@ class CpuSettings:
     """The kernel's own limit is obeyed when it is lower."""
     is_unwinding: bool = False
     """Walk user stacks by the tables that are put into `unwind_maps`; by frame pointers where the kernel is on the deny list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """Processes that were told of since they were asked for last."""
+
+    sampled: list[ProcessKey]
+    """Seen for the first time, or mapping code that unwinding does not know of."""
+    begun: list[ProcessKey]
+    """Became another program a moment ago. They have no samples yet and load their libraries still."""
 
 
 class CpuProfiler:
@@ -118,19 +134,20 @@ class CpuProfiler:
         """Where unwind tables go; None when stacks are walked by frame pointers."""
         return self._unwind_maps
 
-    def new_processes(self) -> list[ProcessKey]:
-        """Processes seen for the first time since the last call, at most NEW_PROCESSES_LIMIT; the rest stays. Never waits.
+    def new_processes(self) -> Sightings:
+        """What was told since the last call, at most NEW_PROCESSES_LIMIT processes; the rest stays. Never waits.
 
-        One may be told of again after many thousand others, and when it maps code that unwinding does not know of.
+        One may be told of again after many thousand others.
         """
-        records = self._ring.read(NEW_PROCESSES_LIMIT)
-        self._signalled += len(records)
+        told = Sightings([], [])
+        for start_boot_ns, pid, exec_id, is_exec in map(SIGHTING.unpack, self._ring.read(NEW_PROCESSES_LIMIT)):
+            (told.begun if is_exec else told.sampled).append(ProcessKey(pid, start_boot_ns, exec_id))
+        self._signalled += len(told.sampled)
         if self._signalled > SEEN_ENTRIES * 3 // 4:
             self._signalled = 0
             for _ in kernel.drain(self._program.map("seen"), np.dtype("V16"), np.dtype("<u8"), COUNTS_CHUNK):
                 pass
-        keys = (PROCESS_KEY.unpack(record) for record in records)
-        return [ProcessKey(pid=pid, start_boot_ns=start_boot_ns, exec_id=exec_id) for start_boot_ns, pid, exec_id in keys]
+        return told
 
     def drain(self) -> CpuDrain:
         """End the window and take out what it holds."""
@@ -188,6 +205,7 @@ class CpuProfiler:
             self._program.measure_run_time()
         except KernelError as error:
             log.warning("bpf time unknown reason=%s", error)  # Only the agent's own account is the poorer for it.
+        self._program.attach_raw_tracepoint("sched_process_exec", "on_exec")
         self._start_ns = self._now_ns()
         timers = kernel.CpuTimers(self._program.function("on_tick"), self._period_ns, self._now_ns)
         self._closing.callback(timers.close)

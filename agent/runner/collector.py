@@ -125,7 +125,7 @@ class Collector:
             return None
         tables = TableSource(SourceSettings(directory, held_bytes=_HELD_TABLES_BYTES), fleet)
         closing.callback(tables.close)
-        return Unwinder(maps, UnwindSources(self._processes.get, self._processes.open_binary, tables))
+        return Unwinder(maps, UnwindSources(self._processes.get, self._processes.watch(), self._processes.open_binary, tables))
 
     def _first_end_unix_ns(self) -> int:
         """The first window is short, so that there is a picture soon; it ends with its slot at the latest."""
@@ -141,10 +141,11 @@ class Collector:
             again_s = self._again_s()
             is_told = lifeline.wait(left_s + _LATE_S if again_s is None else min(left_s + _LATE_S, again_s))
             if is_told or again_s is not None:
-                met = self._profiler.new_processes()
-                self._processes.update(met)
+                told = self._profiler.new_processes()
+                self._processes.expect(told.begun)
+                self._processes.update(told.sampled)
                 if self._unwinder is not None:
-                    self._unwinder.meet(met)
+                    self._unwinder.catch_up()
 
     def _again_s(self) -> float | None:
         """When there is something to do though nothing happens; None when there is not."""

@@ -14,7 +14,7 @@ struct process_key {
 struct current_task {
 	struct process_key process;
 	u32 is_kernel_thread;
-	u32 padding;
+	u32 has_memory; /* 0 for kernel threads, and at the end of an exit, when the stack is gone */
 };
 
 /* The running task. From 5.11 the verifier knows its type, and what it points to is read without a call: five times as fast. */
@@ -81,6 +81,7 @@ static __always_inline void read_current_task(struct current_task *current, u32 
 	current->process.start_boot_ns = load_u64(&leader->start_boottime);
 	current->process.pid = pid;
 	current->is_kernel_thread = load_u32(&task->flags) & TASK_KERNEL_THREAD ? 1 : 0;
+	current->has_memory = load_u64(&task->mm) ? 1 : 0;
 }
 
 #endif

@@ -344,6 +344,28 @@ static __always_inline void saved_registers(struct unwinding *at, u64 *code_segm
 	bpf_probe_read_kernel(code_segment, sizeof(u16), &regs->cs);
 }
 
+/* The mappings of a process that was forked from a known one and has not been met yet: those of its parent, as long as both run the image
+ * they were forked with, which shows by the places that an exec chooses anew. */
+static __always_inline struct unwind_process *mappings_of_parent(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task(), *parent = 0;
+	struct mm_struct *own = 0, *theirs = 0;
+	u64 own_stack = 0, their_stack = 0;
+	struct process_key key = {};
+
+	bpf_probe_read_kernel(&parent, sizeof(parent), &task->real_parent);
+	bpf_probe_read_kernel(&own, sizeof(own), &task->mm);
+	bpf_probe_read_kernel(&theirs, sizeof(theirs), &parent->mm);
+	bpf_probe_read_kernel(&own_stack, sizeof(own_stack), &own->start_stack);
+	bpf_probe_read_kernel(&their_stack, sizeof(their_stack), &theirs->start_stack);
+	if (!own_stack || own_stack != their_stack)
+		return 0;
+	key.start_boot_ns = start_of(parent);
+	bpf_probe_read_kernel(&key.pid, sizeof(key.pid), &parent->tgid);
+	bpf_probe_read_kernel(&key.exec_id, sizeof(key.exec_id), &parent->self_exec_id);
+	return unwind_processes.lookup(&key);
+}
+
 /* Begin a walk at the registers of `ctx`, or at those of user space when the CPU is in the kernel. False when the process is not known, or not of 64 bits. */
 static __always_inline bool begin_unwinding(struct bpf_perf_event_data *ctx, struct process_key *key, u64 code_segment)
 {
@@ -352,6 +374,8 @@ static __always_inline bool begin_unwinding(struct bpf_perf_event_data *ctx, str
 	struct unwinding *at = unwinding.lookup(&zero);
 	struct stack *stack = walked.lookup(&zero);
 
+	if (!process)
+		process = mappings_of_parent();
 	if (!process || !at || !stack)
 		return false;
 	at->process = *process;

@@ -76,7 +76,7 @@ def _recorded() -> pb.FoldedBatch:
         closing.callback(table.close)
         end_s = time.monotonic() + SECONDS
         while time.monotonic() < end_s:
-            table.see(profiler.new_processes())
+            table.see(profiler.new_processes().sampled)
             time.sleep(0.02)
         drain = profiler.drain()
 

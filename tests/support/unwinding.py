@@ -62,11 +62,13 @@ class Observer:
     def meet(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while (left_s := until - time.monotonic()) > 0:
-            select.select([self.profiler.wake_fd], [], [], min(left_s, self.processes.wait_s() or STEP_S, STEP_S))
-            met = self.profiler.new_processes()
-            self.processes.update(met)
+            young_s = self.processes.wait_s()
+            select.select([self.profiler.wake_fd], [], [], min(left_s, STEP_S, STEP_S if young_s is None else young_s))
+            told = self.profiler.new_processes()
+            self.processes.expect(told.begun)
+            self.processes.update(told.sampled)
             if self.unwinder is not None:
-                self.unwinder.meet(met)
+                self.unwinder.catch_up()
 
     def window(self) -> list[Walk]:
         """End a window; its stacks."""
@@ -105,7 +107,7 @@ def observing(
         if profiler.unwind_maps is not None:
             tables = TableSource(SourceSettings(directory))
             closing.callback(tables.close)
-            unwinder = Unwinder(profiler.unwind_maps, Sources(processes.get, processes.open_binary, tables))
+            unwinder = Unwinder(profiler.unwind_maps, Sources(processes.get, processes.watch(), processes.open_binary, tables))
         yield Observer(profiler, processes, unwinder)
 
 
