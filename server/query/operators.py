@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from server.profile.names import CodeKind
+from server.profile.nametable import NameSort
 from server.profile.nametree import NameTree
 from server.profile.packages import Unit, by_unit
 from server.profile.reshape import Reshaped, callees, callers, renamed, turned, unchanged, with_frame, without_frame
@@ -45,7 +45,12 @@ class Operators:
     @property
     def is_nothing(self) -> bool:
         """Whether the graph stays as it is."""
-        return self == Operators()
+        return self == NO_OPERATORS
+
+    @property
+    def leave_stacks_out(self) -> bool:
+        """Whether some stacks may not be in the graph."""
+        return bool(self.focus or self.ignore or self.callers or self.callees)
 
     def check(self) -> None:
         """Raise QueryError for what no tree can answer, before any work."""
@@ -88,6 +93,7 @@ class Operators:
         return renamed(tree, names, used)
 
 
+NO_OPERATORS = Operators()
 _Step = Callable[[NameTree, Mask], Reshaped]
 
 
@@ -101,7 +107,8 @@ def frame_test(text: str) -> Callable[[str], bool]:
 
 
 def _mask(tree: NameTree, text: str) -> Mask:
-    return match_names(tree.table, frame_test(text)) & (np.array(tree.table.codes) != CodeKind.UNKNOWN)
+    is_frame: Mask = np.array(tree.table.sorts) != NameSort.LABEL
+    return match_names(tree.table, frame_test(text)) & is_frame
 
 
 def _carried(made: Reshaped, used: Mask) -> Mask:

@@ -23,7 +23,7 @@ from server.profile.reshape import (
     without_frame,
 )
 from server.profile.totals import Mask, WeighedTree
-from tests.server.profile.trees import Row, rows_of, weighed
+from tests.server.profile.trees import Row, rows_of, totals_of, weighed
 
 Stack = tuple[str, ...]
 ROWS = st.lists(st.tuples(st.lists(st.sampled_from("abcd"), max_size=6), st.integers(1, 1000)), max_size=20)
@@ -121,6 +121,13 @@ def test_operators_follow_one_another() -> None:
     assert rows_of(both.weighed(tree.own)) == {("g", "k"): 7, ("g",): 23}
     last = turned(both.tree, both.weighed(tree.own).own > 0)
     assert rows_of(both.then(last).weighed(tree.own)) == {("k", "g"): 7, ("g",): 23}
+
+
+def test_turned_starts_with_the_leaf() -> None:
+    tree = weighed([(["main", "f", "g"], 7), (["main", "g"], 23), (["g", "g"], 2), ([], 3)])
+    inverted = turned(tree.tree, used(tree)).weighed(tree.own)
+    assert rows_of(inverted) == {("g", "f", "main"): 7, ("g", "main"): 23, ("g", "g"): 2, (): 3}
+    assert totals_of(inverted)["g",] == 32
 
 
 def test_a_deep_recursion_collapses_to_one_frame() -> None:
