@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One tree holds the stacks of all parts, and tells where each went."""
 
-
 from server.profile.nametree import NameTree
 from server.profile.union import Part, union
 from tests.server.profile.sides import named_tree
