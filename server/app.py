@@ -15,6 +15,7 @@ import waitress
 
 from server.config import Settings
 from server.errors import Overloaded, ServerError
+from server.fleet.reporter import Reporter
 from server.http.app import create_app
 from server.http.listening import bound_sockets, refusal_to_listen
 from server.http.services import AppServices
@@ -37,6 +38,7 @@ GRPC_THREADS = 8
 HTTP_THREADS = 8
 MESSAGE_BYTES = 17 << 20
 UPKEEP_S = 20.0
+WATCH_S = 15.0
 _GRACE_S = 3.0
 
 
@@ -85,10 +87,12 @@ class Server:
         self._closing.callback(self._namer.close)
         self._unwind_tables = UnwindTables(data / "unwind")
         grpc_address = self._serve_grpc()
+        self._query = ProfileQuery(self._store, self._namer, time.time_ns)
         http_address = self._serve_http()
-        upkeep = threading.Thread(target=self._keep_up, name="upkeep", daemon=True)
-        upkeep.start()
-        self._closing.callback(upkeep.join, _GRACE_S)
+        for run in (self._keep_up, self._watch):
+            thread = threading.Thread(target=run, name=run.__name__, daemon=True)
+            thread.start()
+            self._closing.callback(thread.join, _GRACE_S)
         return Addresses(http_address, grpc_address)
 
     def _serve_grpc(self) -> str:
@@ -111,10 +115,10 @@ class Server:
         return f"{host}:{port}"
 
     def _serve_http(self) -> str:
-        query = ProfileQuery(self._store, self._namer, time.time_ns)
-        app = create_app(
-            AppServices(query, name_state=self._name_state, names_pending=self._namer.pending, health=self._health, counters=self._counters)
+        services = AppServices(
+            self._query, name_state=self._name_state, names_pending=self._namer.pending, health=self._health, counters=self._counters
         )
+        app = create_app(services)
         host = self._settings.http.rpartition(":")[0]
         try:
             sockets = bound_sockets(self._settings.http)
@@ -167,6 +171,16 @@ class Server:
                     pass
             except ServerError as error:  # Nothing is lost: the same step is due again.
                 log.warning("upkeep put off reason=%s", error)
+
+    def _watch(self) -> None:
+        """Report on deploys, a bounded step at a time; by itself, so that a long comparison holds nothing else up."""
+        reporter = Reporter(self._query)
+        while not self._is_closing.wait(WATCH_S):
+            try:
+                while reporter.step() and not self._is_closing.is_set():
+                    pass
+            except ServerError as error:  # Nothing is lost: the same step is due again.
+                log.warning("watching put off reason=%s", error)
 
 
 def _symbol_settings(settings: Settings) -> SymbolSettings:

@@ -20,7 +20,7 @@ from agent.kernel.c_types import TypeWriter
 from agent.kernel.helper_ids import HELPER_IDS
 from agent.kernel.refusal import KernelRefusal
 
-WRITER_VERSION = 2
+WRITER_VERSION = 3
 """Part of the cache key: raise it when the same BTF yields another tree."""
 
 # What the programs take apart, and what BCC's own headers hold by value.
@@ -114,6 +114,7 @@ def vmlinux_header(btf: Btf) -> str:
     body = _enumerators(btf) + types.text() + _typedefs(btf, types)
     flags = "#define EMBERWATCH_REGS_CSX 1\n" if _has_csx(btf) else ""
     flags += "#define EMBERWATCH_TASK_PT_REGS 1\n" if _has_helper(btf, "BPF_FUNC_task_pt_regs") else ""
+    flags += "#define EMBERWATCH_TYPED_TASK 1\n" if _has_helper(btf, "BPF_FUNC_get_current_task_btf") else ""
     return f"#ifndef __VMLINUX_H__\n#define __VMLINUX_H__\n#pragma GCC system_header\n{flags}{body}#endif\n"
 
 

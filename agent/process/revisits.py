@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """When to look at young processes again.
 
-The first sample often falls into exec or into the loader: libraries are not mapped yet, or the image is not even whole. A process that
-lives for a second would be read that once only. So it is looked at again soon, and then more rarely.
+What is told of at its exec, and often the first sample too, is still in the loader: libraries are not mapped yet, or the image is not
+even whole. A process that lives for a second would be read that once only. So it is looked at again soon, and then more rarely.
 """
 
 import heapq
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from agent.records.process import ProcessKey
 
-_PAUSES_S = (0.03, 0.15, 0.6)
+_PAUSES_S = (0.002, 0.01, 0.03, 0.15, 0.6)
 
 
 class Revisits:
@@ -21,10 +21,12 @@ class Revisits:
         self._now_s = now_s
         self._plan: list[tuple[float, int, int, int, int]] = []
 
-    def plan(self, key: ProcessKey, step: int = 0) -> None:
-        """Look at `key` again after pause number `step`; nothing when there is no such pause."""
-        if step < len(_PAUSES_S) and len(self._plan) < self._most:
-            heapq.heappush(self._plan, (self._now_s() + _PAUSES_S[step], step, key.pid, key.start_boot_ns, key.exec_id))
+    def plan(self, key: ProcessKey, step: int = 0) -> bool:
+        """Look at `key` again after pause number `step`; False when there is no such pause, or too many are planned."""
+        if step >= len(_PAUSES_S) or len(self._plan) >= self._most:
+            return False
+        heapq.heappush(self._plan, (self._now_s() + _PAUSES_S[step], step, key.pid, key.start_boot_ns, key.exec_id))
+        return True
 
     def take_due(self) -> list[tuple[ProcessKey, int]]:
         """Those whose time has come, with the number of their next pause."""

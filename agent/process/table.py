@@ -76,6 +76,8 @@ class ProcessTable:
         self._entries: OrderedDict[ProcessKey, _Entry] = OrderedDict()
         self._newest: dict[tuple[int, int], ProcessKey] = {}
         self._in_exec: set[ProcessKey] = set()
+        """Looked at soon: in the middle of an exec, or told of at one."""
+        self._changed: set[ProcessKey] | None = None
         self._window = 0
         self._counts = TableCounts()
 
@@ -92,6 +94,17 @@ class ProcessTable:
             self._enter(key, 0)
         for key, step in self._revisits.take_due():
             self._revisit(key, step)
+
+    def expect(self, keys: Iterable[ProcessKey]) -> None:
+        """Programs that began a moment ago: read by `see` when they have had the time to load their libraries, if they still live then."""
+        for key in keys:
+            if key not in self._entries and key not in self._in_exec and self._revisits.plan(key):
+                self._in_exec.add(key)
+
+    def watch(self) -> Callable[[], set[ProcessKey]]:
+        """Gives a function that tells, once each, which processes were found, mapped something else, or were forgotten since now."""
+        self._changed = set()
+        return self._take_changed
 
     def wait_s(self) -> float | None:
         """Seconds until a young process should be looked at again by `see`; None when there is none."""
@@ -160,11 +173,12 @@ class ProcessTable:
             sight: Sight | None = Sight(Fate.EXEC_RACE)
         else:
             sight = self._reader.first_sight(key)
-        if sight is None or sight.fate is Fate.ALIVE:
-            self._revisits.plan(key, step)
+        is_planned = (sight is None or sight.fate is Fate.ALIVE) and self._revisits.plan(key, step)
         if sight is None:
-            self._in_exec.add(key)
+            if is_planned:
+                self._in_exec.add(key)
             return
+        self._note(key)
         if sight.fate is not Fate.EXEC_RACE:
             if newest is not None:
                 self._expose_late_read(newest, sight)
@@ -187,9 +201,9 @@ class ProcessTable:
 
     def _revisit(self, key: ProcessKey, step: int) -> None:
         entry = self._entries.get(key)
-        if key in self._in_exec:
+        if entry is None and key in self._in_exec:
             self._in_exec.discard(key)
-            if entry is None:
+            if self._reader.is_listed(key.pid) and self._rate.take():
                 self._enter(key, step)
         elif entry is not None and entry.image is not None:
             self._refresh(key, entry, self._now_s())
@@ -199,6 +213,7 @@ class ProcessTable:
         entry = self._entries.get(before)
         if entry is not None and entry.image is not None and entry.image == sight.image:
             self._counts.exec_race += 1
+            self._note(before)
             entry.process = _without_image(before, Fate.EXEC_RACE, entry.process.generation + 1)
             entry.image = entry.mapped = None
             self._perf_maps.forget(entry.perf)
@@ -225,8 +240,18 @@ class ProcessTable:
             perf_map = entry.perf.perf_map if entry.perf is not None else None
             mappings = with_jit(entry.mapped.mappings, perf_map)
             entry.process = replace(entry.process, mappings=mappings, perf_map=perf_map, generation=entry.process.generation + 1)
+            self._note(key)
+
+    def _note(self, key: ProcessKey) -> None:
+        if self._changed is not None:
+            self._changed.add(key)
+
+    def _take_changed(self) -> set[ProcessKey]:
+        changed, self._changed = self._changed or set(), set()
+        return changed
 
     def _drop(self, key: ProcessKey) -> None:
+        self._note(key)
         self._perf_maps.forget(self._entries.pop(key).perf)
         if self._newest.get((key.pid, key.start_boot_ns)) == key:
             del self._newest[key.pid, key.start_boot_ns]

@@ -29,7 +29,12 @@ log = logging.getLogger(__name__)
 
 SPEC = ProgramSpec(
     source="cpu.bpf.c",
-    functions={"on_tick": ProgramType.PERF_EVENT, "on_tick_unwind": ProgramType.PERF_EVENT, "on_fork": ProgramType.RAW_TRACEPOINT},
+    functions={
+        "on_tick": ProgramType.PERF_EVENT,
+        "on_tick_unwind": ProgramType.PERF_EVENT,
+        "on_exec": ProgramType.RAW_TRACEPOINT,
+        "on_fork": ProgramType.RAW_TRACEPOINT,
+    },
     maps=("active", "settings", "counts", "stacks", "ticks", "seen", "new_processes", "tree", "tree_lost", "cgroups", *kernel.UNWIND_MAPS),
 )
 RATES_HZ = (99, 49)
@@ -37,7 +42,8 @@ RATES_HZ = (99, 49)
 LOCK_STEP_RATES_HZ = (100, 250, 300, 1000)
 RING_BYTES = 16 * os.sysconf("SC_PAGE_SIZE")
 SEEN_ENTRIES = 16384
-PROCESS_KEY = struct.Struct("<QII")
+SIGHTING = struct.Struct("<QIII4x")
+"""struct sighting in bpf/cpu.bpf.c."""
 NEW_PROCESSES_LIMIT = 4096
 LEAST_ENTRIES, FIRST_ENTRIES = 2048, 16384
 MOST_COUNTS, MOST_STACKS = 1 << 18, 1 << 16
@@ -71,6 +77,16 @@ class CpuSettings:
     """Walk user stacks by the tables that are put into `unwind_maps`; by frame pointers where the kernel is on the deny list."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """Processes that were told of since they were asked for last."""
+
+    sampled: list[ProcessKey]
+    """Seen for the first time, or mapping code that unwinding does not know of."""
+    begun: list[ProcessKey]
+    """Became another program a moment ago. They have no samples yet and load their libraries still."""
+
+
 class CpuProfiler:
     """Samples from start() to close(). Not thread safe, but for `wake_fd`."""
 
@@ -94,8 +110,13 @@ class CpuProfiler:
     @classmethod
     def start(cls, settings: CpuSettings, now_ns: Callable[[], int] = time.monotonic_ns) -> "CpuProfiler":
         """Compile, load and attach. Raises KernelError with what is missing and the remedy."""
-        _check_rate(settings.rate_hz)
-        profiler = cls(settings, Program.load(SPEC, settings.header_directory), now_ns)
+        check_rate(settings.rate_hz)
+        return cls.on(Program.load(SPEC, settings.header_directory), settings, now_ns)
+
+    @classmethod
+    def on(cls, program: Program, settings: CpuSettings, now_ns: Callable[[], int]) -> "CpuProfiler":
+        """Attach what is loaded already; `program` is closed with the profiler, and when it cannot start."""
+        profiler = cls(settings, program, now_ns)
         try:
             profiler._attach()
         except BaseException:
@@ -109,6 +130,11 @@ class CpuProfiler:
         return self._ring.descriptor
 
     @property
+    def buffer(self) -> int:
+        """Index of the maps that handlers write now."""
+        return self._buffer
+
+    @property
     def loader_peak_bytes(self) -> int:
         """Most memory the child that compiled ever held."""
         return self._program.loader_peak_bytes
@@ -118,19 +144,20 @@ class CpuProfiler:
         """Where unwind tables go; None when stacks are walked by frame pointers."""
         return self._unwind_maps
 
-    def new_processes(self) -> list[ProcessKey]:
-        """Processes seen for the first time since the last call, at most NEW_PROCESSES_LIMIT; the rest stays. Never waits.
+    def new_processes(self) -> Sightings:
+        """What was told since the last call, at most NEW_PROCESSES_LIMIT processes; the rest stays. Never waits.
 
-        One may be told of again after many thousand others, and when it maps code that unwinding does not know of.
+        One may be told of again after many thousand others.
         """
-        records = self._ring.read(NEW_PROCESSES_LIMIT)
-        self._signalled += len(records)
+        told = Sightings([], [])
+        for start_boot_ns, pid, exec_id, is_exec in map(SIGHTING.unpack, self._ring.read(NEW_PROCESSES_LIMIT)):
+            (told.begun if is_exec else told.sampled).append(ProcessKey(pid, start_boot_ns, exec_id))
+        self._signalled += len(told.sampled)
         if self._signalled > SEEN_ENTRIES * 3 // 4:
             self._signalled = 0
             for _ in kernel.drain(self._program.map("seen"), np.dtype("V16"), np.dtype("<u8"), COUNTS_CHUNK):
                 pass
-        keys = (PROCESS_KEY.unpack(record) for record in records)
-        return [ProcessKey(pid=pid, start_boot_ns=start_boot_ns, exec_id=exec_id) for start_boot_ns, pid, exec_id in keys]
+        return told
 
     def drain(self) -> CpuDrain:
         """End the window and take out what it holds."""
@@ -165,8 +192,8 @@ class CpuProfiler:
         return self._program.map_bytes() + self._counts.size_bytes() + self._stacks.size_bytes()
 
     def instructions(self) -> dict[str, int]:
-        """Size of each program after the verifier."""
-        return {name: self._program.instructions(name) for name in SPEC.functions}
+        """Size of each program after the verifier, those of other kinds in the same text too."""
+        return {name: self._program.instructions(name) for name in self._program.functions()}
 
     def close(self) -> None:
         """End sampling; the kernel frees programs and maps."""
@@ -188,6 +215,7 @@ class CpuProfiler:
             self._program.measure_run_time()
         except KernelError as error:
             log.warning("bpf time unknown reason=%s", error)  # Only the agent's own account is the poorer for it.
+        self._program.attach_raw_tracepoint("sched_process_exec", "on_exec")
         self._start_ns = self._now_ns()
         timers = kernel.CpuTimers(self._program.function("on_tick"), self._period_ns, self._now_ns)
         self._closing.callback(timers.close)
@@ -253,7 +281,8 @@ def _unwind_maps(program: Program) -> UnwindMaps | None:
     return UnwindMaps({name: program.map(name) for name in kernel.UNWIND_MAPS}, program.function("on_tick_unwind"))
 
 
-def _check_rate(rate_hz: int) -> None:
+def check_rate(rate_hz: int) -> None:
+    """Raises KernelError for a rate that is not possible, and warns of one that is not wise."""
     if not 1 <= rate_hz <= 10_000:
         raise KernelError(f"a rate of {rate_hz} Hz is not possible: 1 to 10,000, best {RATES_HZ[0]} or {RATES_HZ[1]}")
     if any(clock_hz % rate_hz == 0 or rate_hz % clock_hz == 0 for clock_hz in LOCK_STEP_RATES_HZ):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from agent.kernel.unwind_maps import UNWIND_MAPPING, TablePlace, UnwindMaps, WalkKind
 from agent.process.vdso import read_image
 from agent.records.binary import Binary, BinaryId
-from agent.records.drain import CpuDrain
+from agent.records.event_drain import WindowDrain
 from agent.records.process import Fate, MappedBinary, MappingKind, Process, ProcessKey
 from agent.records.unwind import TableMiss
 from agent.runner.unwind_tables import Placed, ResidentTables, TableCounts, TableSource
@@ -32,7 +32,6 @@ _MOST_KNOWN = 16_000
 
 @dataclass(slots=True)
 class _Known:
-    generation: int
     rows: npt.NDArray[np.void]
     """UNWIND_MAPPING as the kernel has it."""
     biases: Mapping[int, int]
@@ -45,6 +44,8 @@ class Sources:
     """Where the unwinder learns of processes and binaries."""
 
     find: Callable[[ProcessKey], Process]
+    take_changed: Callable[[], set[ProcessKey]]
+    """Processes that were found, map something else or are gone since the last call."""
     open_binary: Callable[[BinaryId], int | None]
     tables: TableSource
 
@@ -57,43 +58,27 @@ class Unwinder:
         self._find = sources.find
         self._open = sources.open_binary
         self._tables = ResidentTables(maps, sources.tables, self._open_binary)
+        self._take_changed = sources.take_changed
         self._known: dict[ProcessKey, _Known] = {}
-        self._fresh: set[ProcessKey] = set()
-        """Told of in this window: young processes load their libraries."""
-        self._unmet: set[ProcessKey] = set()
-        """Told of in this window and not there to be read yet, in the middle of an exec for example."""
 
     @property
     def is_waiting(self) -> bool:
         """Whether tables are on their way, so that catch_up() should be called soon."""
         return self._tables.is_waiting
 
-    def meet(self, keys: Iterable[ProcessKey]) -> None:
-        """Have processes unwound that were seen for the first time."""
-        self._unmet.update(keys)
-        self.catch_up()
-
     def catch_up(self) -> None:
-        """Tables that have come, and processes told of in this window that map something else by now."""
+        """After the process table was told of something: processes that changed, and tables that have come."""
         arrived = self._tables.arrived()
-        changed = self._unmet | {key for key in self._fresh if key in self._known and self._is_stale(key)}
+        changed = self._take_changed()
         for key in changed:
             self._publish(key)
         for key, binaries in arrived.items():
             if key not in changed and key in self._known:
                 self._repair(key, binaries)
-        self._unmet.difference_update(self._known)
-
-    def _is_stale(self, key: ProcessKey) -> bool:
-        return self._find(key).generation != self._known[key].generation
 
     def end_window(self, samples: Mapping[ProcessKey, int]) -> None:
         """After a drain, and after the process table has brought those with samples up to date and dropped its dead."""
-        self.forget([key for key in self._known if self._find(key).fate is not Fate.ALIVE])
-        self._unmet = {key for key in samples if key not in self._known}
-        self._fresh = set(self._known)  # Here, once a window, all are looked at.
         self.catch_up()
-        self._fresh.clear()
         for key in self._tables.end_window(samples):
             self._publish(key)
 
@@ -103,7 +88,6 @@ class Unwinder:
             known = self._known.pop(key, None)
             if known is not None:
                 self._maps.remove_process(key)
-                self._fresh.discard(key)
                 self._tables.leave(key, known.rows_of)
 
     def counts(self) -> TableCounts:
@@ -126,8 +110,7 @@ class Unwinder:
                 rows_of.setdefault(mapped.binary.id, []).append(len(rows))
             rows.append(self._row(key, mapped, bias))
         before = self._known.get(key)
-        known = self._known[key] = _Known(process.generation, np.array(rows, UNWIND_MAPPING), biases, rows_of)
-        self._fresh.add(key)
+        known = self._known[key] = _Known(np.array(rows, UNWIND_MAPPING), biases, rows_of)
         self._maps.set_process(key, known.rows)
         if before is not None:
             self._tables.leave(key, before.rows_of.keys() - rows_of.keys())
@@ -158,10 +141,13 @@ class Unwinder:
         return fd
 
 
-def samples_by_process(drain: CpuDrain) -> dict[ProcessKey, int]:
-    """Samples of each process in a window, kernel threads left out."""
-    is_user = drain.keys["is_kernel_thread"] == 0
-    keys, counts = drain.keys[is_user], drain.counts[is_user]
+def samples_by_process(drain: WindowDrain) -> dict[ProcessKey, int]:
+    """Samples and events with stacks of each process in a window, kernel threads left out."""
+    with_stacks = [event for event in drain.events if event.stacks is not None]
+    keys = np.concatenate([drain.cpu.keys, *(event.keys for event in with_stacks)])
+    counts = np.concatenate([drain.cpu.counts, *(event.columns[0].values for event in with_stacks)])
+    is_user = keys["is_kernel_thread"] == 0
+    keys, counts = keys[is_user], counts[is_user]
     if not len(keys):
         return {}
     order = np.lexsort((keys["exec_id"], keys["start_boot_ns"], keys["pid"]))

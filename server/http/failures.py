@@ -7,6 +7,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from server.errors import BadRequest, LimitExceeded, Overloaded, ServerError
+from server.http.posted import NotJson
 from server.http.reply import json_response
 from server.query.complaint import QueryError
 
@@ -15,7 +16,7 @@ log = logging.getLogger(__name__)
 _STATUS: dict[type[ServerError], int] = {BadRequest: 400, LimitExceeded: 413, Overloaded: 503}
 _WORDS = {
     404: "there is nothing at this address",
-    405: "this address can only be read: use GET",
+    405: "this address does not take that method",
     414: "the address is too long",
 }
 
@@ -39,6 +40,8 @@ def handle_failures(app: Flask) -> None:
     def on_server_error(error: ServerError) -> Response:
         if isinstance(error, QueryError):
             return failure(404 if isinstance(error, NotThere) else 400, str(error), error.hint, error.position)
+        if isinstance(error, NotJson):
+            return failure(415, str(error), "set the header Content-Type: application/json")
         status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
         if status >= 500:
             log.error("question failed path=%r status=%d reason=%r", request.path, status, str(error))

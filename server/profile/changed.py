@@ -142,7 +142,7 @@ def _with_room(diff: Diff, values: ChangedFunctions, spread: Spread) -> Indices:
     is_open = values.is_beyond & (values.explained_by == NOTHING)
     if not is_open.any():
         return values.explained_by
-    root = np.sqrt(_usual_ratio(diff))
+    root = np.sqrt(usual_ratio(diff))
     a, b = shares(values.a_total, diff.a.sum), shares(values.b_total, diff.b.sum)
     at = np.searchsorted(values.name, spread.rows)
     is_moved = is_open.copy()
@@ -156,7 +156,7 @@ def _with_room(diff: Diff, values: ChangedFunctions, spread: Spread) -> Indices:
     return np.where(is_moved, maker, values.explained_by)
 
 
-def _usual_ratio(diff: Diff) -> float:
+def usual_ratio(diff: Diff) -> float:
     """Give the share on B over the share on A of unchanged code: the median over all self time that both sides have; 1 of none."""
     rows = diff.spread.rows
     a, b = shares(diff.a.own[rows], diff.a.sum), shares(diff.b.own[rows], diff.b.sum)

@@ -2,8 +2,8 @@
 """Turns batches (level 0) into blocks (level 1): one a service, kind and minute, with all series as a column.
 
 A step takes some batches of the oldest minute that ended two minutes ago, merges their rows with the blocks of that minute that are
-there already, and marks the batches in the same transaction. The work is done outside of the writer's lock: only steps of upkeep
-change blocks or marks, and they run one at a time.
+there already, and marks the batches in the same transaction; when no batch is due it makes longer blocks (server.store.rollup). The work
+is done outside of the writer's lock: only steps of upkeep change blocks or marks, and they run one at a time.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from server.store import tables
+from server.store import rollup, tables
 from server.store.container import compress, decompress
+from server.store.cover import MINUTE_NS
 from server.store.engine import reading
 from server.store.index import IndexEntry, SeriesIndex, index_bytes, index_from_bytes, index_of, join
 from server.store.protocol import Compacted
 from server.store.registry import KindRow, Registry
 from server.store.rows import Rows, StoredRows, merge, rows_bytes
-from server.store.select import MINUTE_NS
 from server.store.unit import Unit, UnitOfWork
 
 SETTLE_NS = 2 * MINUTE_NS
@@ -46,14 +46,16 @@ def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, now_unix_ns: 
     before = (now_unix_ns - SETTLE_NS) // MINUTE_NS * MINUTE_NS
     with reading(engine) as connection:
         minute = _oldest_minute(connection, before)
-        if minute is None:
-            return Compacted()
-        batches = _batches(connection, minute)
-        blocks = _gather(registry, minute, batches)
+        batches = _batches(connection, minute) if minute is not None else ()
+        blocks = _gather(registry, minute, batches) if minute is not None else []
         for block in blocks:
             _add_existing(connection, block)
+    if minute is None:
+        made = rollup.step(engine, units, registry, now_unix_ns)
+        return Compacted(0, made, is_done=not made)
     packed = [_packed(block) for block in blocks]
     with units.begin() as unit:
+        rollup.mark(unit.connection, ((block.service_id, block.kind.row_id, block.start_unix_ns) for block in blocks))
         _write(unit, packed, [batch.id for batch in batches])
     return Compacted(len(batches), len(blocks), is_done=False)
 
@@ -85,7 +87,8 @@ def _gather(registry: Registry, minute: int, batches: "Sequence[sa.Row[int, int,
             block = blocks.setdefault((row.service_id, kind.row_id), _Block(row.service_id, kind, minute))
             block.end_unix_ns = max(block.end_unix_ns, batch.end_unix_ns)
             block.parts.append(StoredRows(data[offset : offset + size]).rows())
-            sums = {name: int(values[number]) for name, values in index.sums.items()}
+            names = [column.name for column in kind.info.columns if column.name in index.sums]
+            sums = {name: int(index.sums[name][number]) for name in names}
             block.entries.append(IndexEntry(series_id, batch.start_unix_ns, {name: value for name, value in sums.items() if value}))
     return list(blocks.values())
 

@@ -37,6 +37,8 @@ class Selection:
     until_unix_ns: int
     series_ids: frozenset[int] | None = None
     columns: tuple[str, ...] | None = None
+    longest_ns: int = 0
+    """No piece may span more than this, but for a minute; 0 for any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,7 @@ class Retired:
 
     batches: int = 0
     blocks: int = 0
+    """Of a minute; longer ones, which are made of these, leave with them."""
     size_bytes: int = 0
     is_done: bool = True
     """False when the step ended at its bound and there is more to remove."""
@@ -307,7 +310,7 @@ class Store(Protocol):
         ...
 
     def compact(self, now_unix_ns: int) -> Compacted:
-        """One bounded step of turning batches into blocks."""
+        """One bounded step of turning batches into blocks, and blocks into longer ones."""
         ...
 
     def retire(self, limits: RetireLimits, now_unix_ns: int) -> Retired:

@@ -7,13 +7,14 @@ First go batches that are in blocks, then whatever is past its age, then the old
 import sqlalchemy as sa
 
 from server.store import tables
+from server.store.cover import MINUTE_NS
 from server.store.facts import DATA_FLOOR, LEVEL0_FLOOR, raise_time, read_time
 from server.store.protocol import Retired, RetireLimits
-from server.store.select import MINUTE_NS
 from server.store.unit import Unit
 
 MOST_ROWS = 500
 _SECOND_NS = 10**9
+_DATA = (tables.batches, tables.blocks, tables.rollups)
 
 
 def step(unit: Unit, limits: RetireLimits, now_unix_ns: int) -> Retired:
@@ -50,12 +51,12 @@ def _drop_old(connection: sa.Connection, before_unix_ns: int) -> list[Retired]:
     before = raise_time(connection, DATA_FLOOR, before_unix_ns // MINUTE_NS * MINUTE_NS)
     for table in (tables.accounts, tables.losses):
         _delete(connection, table, table.c.start_unix_ns < before)
-    return [_drop_oldest(connection, table, table.c.start_unix_ns < before) for table in (tables.batches, tables.blocks)]
+    return [_drop_oldest(connection, table, table.c.start_unix_ns < before) for table in (tables.batches, tables.blocks, tables.rollups)]
 
 
 def _drop_over_bytes(connection: sa.Connection, keep_bytes: int) -> Retired:
     """The oldest minutes, until the rest fits."""
-    sizes = [connection.execute(sa.select(sa.func.sum(table.c.size_bytes))).scalar() or 0 for table in (tables.batches, tables.blocks)]
+    sizes = [connection.execute(sa.select(sa.func.sum(table.c.size_bytes))).scalar() or 0 for table in _DATA]
     over = int(sum(sizes)) - keep_bytes
     if over <= 0:
         return Retired()
@@ -67,9 +68,9 @@ def _drop_over_bytes(connection: sa.Connection, keep_bytes: int) -> Retired:
             break
         until, freed = start + MINUTE_NS, freed + size
     until = raise_time(connection, DATA_FLOOR, until)
-    dropped = [_drop_oldest(connection, one, one.c.start_unix_ns < until) for one in (tables.blocks, tables.batches)]
+    dropped = [_drop_oldest(connection, one, one.c.start_unix_ns < until) for one in _DATA]
     freed = sum(one.size_bytes for one in dropped)
-    blocks, batches = dropped[0].blocks, dropped[1].batches
+    blocks, batches = (sum(getattr(one, name) for one in dropped) for name in ("blocks", "batches"))
     return Retired(batches, blocks, freed, is_done=freed >= over or not (blocks or batches))
 
 
@@ -78,7 +79,7 @@ def _drop_oldest(connection: sa.Connection, table: sa.Table, where: sa.ColumnEle
     query = sa.select(table.c.id, table.c.size_bytes).where(where).order_by(table.c.start_unix_ns, table.c.id).limit(MOST_ROWS)
     rows = connection.execute(query).all()
     connection.execute(table.delete().where(table.c.id.in_([row.id for row in rows])))
-    counts = {"batches": 0, "blocks": 0} | {table.name: len(rows)}
+    counts = {tables.batches.name: 0, tables.blocks.name: 0} | {table.name: len(rows)}
     return Retired(counts["batches"], counts["blocks"], sum(row.size_bytes for row in rows), is_done=len(rows) < MOST_ROWS)
 
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads rows and sums back: blocks where they lie wholly in a range, batches at its edges and where no block was made yet.
 
-           from                                         until
-    batches │····│   blocks of whole minutes    │········│  batches
-            └────┴──────────────────────────────┴────────┘
+           from                                                     until
+    batches │····│   blocks of whole minutes or longer      │········│  batches
+            └────┴──────────────────────────────────────────┴────────┘
                    and everywhere: batches that are in no block yet
+
+Which blocks: server.store.cover.
 
 The same data never counts twice, because a batch is marked in the transaction that adds it to a block, and a question reads in one
 transaction. Batches are kept for some hours; before `level0_floor` they are gone, and an edge minute counts whole where it starts inside.
@@ -12,6 +14,7 @@ transaction. Batches are kept for some hours; before `level0_floor` they are gon
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +23,7 @@ import sqlalchemy as sa
 from server.errors import LimitExceeded
 from server.store import tables
 from server.store.container import decompress
+from server.store.cover import MINUTE_NS, SECOND_NS, Cover, Wanted, bounds, chunks, cover, runs, unready
 from server.store.facts import DATA_FLOOR, LEVEL0_FLOOR, read_time
 from server.store.index import SeriesIndex, index_from_bytes, index_of, join
 from server.store.protocol import Piece, Selection, Timeline
@@ -28,7 +32,6 @@ from server.store.registry import KindRow, Registry
 from server.store.rows import StoredRows
 from server.store.sums import add_by_group, raise_by_group
 
-MINUTE_NS = 60 * 10**9
 MOST_CELLS = 10_000_000
 _FETCH = 256
 _MOST_NAMED = 1000
@@ -82,7 +85,7 @@ def timeline(connection: sa.Connection, registry: Registry, scope: Scope, step_n
     """See Store.timeline."""
     selection = scope.selection
     slots = -(-(selection.until_unix_ns - selection.from_unix_ns) // step_ns)
-    index = _entries(connection, registry, _still_there(connection, scope))
+    index = _entries(connection, registry, _still_there(connection, scope), (selection.from_unix_ns, step_ns))
     ids, rows = np.unique(index.series, return_inverse=True)
     if ids.size * slots > MOST_CELLS:
         raise LimitExceeded(f"{ids.size} series over {slots} steps are more than {MOST_CELLS} values: ask for longer steps or fewer series")
@@ -123,18 +126,40 @@ def _block_range(connection: sa.Connection, selection: Selection) -> tuple[int, 
 
 
 def _block_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -> Iterator[Piece]:
-    table = tables.blocks.c
-    first, last = _block_range(connection, scope.selection)
-    query = sa.select(table.service_id, table.start_unix_ns, table.end_unix_ns, table.rows).where(
-        table.kind_id == scope.kind.row_id, table.start_unix_ns >= first, table.start_unix_ns < last
-    )
-    if scope.services is not None:
-        query = query.where(table.service_id.in_(list(scope.services)))
+    selection, minutes, rollups = scope.selection, tables.blocks.c, tables.rollups.c
+    first, last = _block_range(connection, selection)
+    wanted = Wanted(first, last, (first, last), longest_ns=selection.longest_ns)
+    chosen = _cover(connection, scope, wanted)
+    columns = (minutes.service_id, minutes.start_unix_ns, minutes.end_unix_ns, minutes.rows)
+    longer = (rollups.service_id, rollups.first_unix_ns.label("start_unix_ns"), rollups.end_unix_ns, rollups.rows)
     names = {row_id: name for name, row_id in registry.services.items()}
-    for row in connection.execution_options(yield_per=_FETCH).execute(query):
-        piece = _block_piece(scope, names[row.service_id], row)
-        if piece.keys.size:
-            yield piece
+    for query in _block_queries(scope, chosen, sa.select(*columns), sa.select(*longer)):
+        for row in connection.execution_options(yield_per=_FETCH).execute(query):
+            piece = _block_piece(scope, names[row.service_id], row)
+            if piece.keys.size:
+                yield piece
+
+
+def _cover(connection: sa.Connection, scope: Scope, wanted: Wanted) -> Cover:
+    """Cut what is wanted into blocks, as far as there are any."""
+    oldest, past_newest = bounds(connection, scope.kind.row_id)
+    first, last = wanted.minutes
+    wanted = replace(wanted, minutes=(max(first, oldest), min(last, past_newest)))
+    services = list(scope.services) if scope.services is not None else None
+    return cover(wanted, unready(connection, scope.kind.row_id, services, wanted.minutes))
+
+
+def _block_queries(scope: Scope, chosen: Cover, minutes: "sa.Select[Any]", rollups: "sa.Select[Any]") -> "Iterator[sa.Select[Any]]":
+    """Statements that read the chosen blocks, each once; `minutes` and `rollups` say which columns."""
+    for length_s, starts in (*chosen.rollups.items(), (60, chosen.minutes)):
+        table, query = (tables.blocks, minutes) if length_s == 60 else (tables.rollups, rollups)
+        query = query.where(table.c.kind_id == scope.kind.row_id)
+        if scope.services is not None:
+            query = query.where(table.c.service_id.in_(list(scope.services)))
+        if length_s != 60:
+            query = query.where(table.c.length_s == length_s)
+        for some in chunks(table.c.start_unix_ns, runs(starts, length_s * SECOND_NS)):
+            yield query.where(some)
 
 
 def _block_piece(scope: Scope, service: str, row: "sa.Row[int, int, int, bytes]") -> Piece:
@@ -185,19 +210,21 @@ def _of_kind(registry: Registry, scope: Scope, series: I64) -> npt.NDArray[np.bo
     return np.array(is_kind, np.bool_)[indices]
 
 
-def _entries(connection: sa.Connection, registry: Registry, scope: Scope) -> SeriesIndex:
-    """Entries of the index for all windows of the selection, each once: blocks, and batches that are in none."""
-    selection, blocks, batches = scope.selection, tables.blocks.c, tables.batches.c
+def _entries(connection: sa.Connection, registry: Registry, scope: Scope, slots: tuple[int, int]) -> SeriesIndex:
+    """Entries of the index for all windows of the selection, each once: blocks, and batches that are in none.
+
+    `slots` is where the first one starts and how long they are: what a rollup has lies in one of them.
+    """
+    selection, batches = scope.selection, tables.batches.c
     start, until = selection.from_unix_ns, selection.until_unix_ns
-    in_blocks = sa.select(blocks.series_index).where(
-        blocks.kind_id == scope.kind.row_id, blocks.start_unix_ns > start - MINUTE_NS, blocks.start_unix_ns < until
-    )
-    if scope.services is not None:
-        in_blocks = in_blocks.where(blocks.service_id.in_(list(scope.services)))
+    minutes = start // MINUTE_NS * MINUTE_NS, -(-until // MINUTE_NS) * MINUTE_NS
+    chosen = _cover(connection, scope, Wanted(start, until, minutes, slots))
+    columns = sa.select(tables.blocks.c.series_index), sa.select(tables.rollups.c.series_index)
     in_batches = sa.select(batches.series_index).where(
         batches.is_compacted.is_(False), batches.start_unix_ns >= start, batches.start_unix_ns < until
     )
-    found = [index_from_bytes(blob) for query in (in_blocks, in_batches) for (blob,) in connection.execute(query)]
+    queries = [*_block_queries(scope, chosen, *columns), in_batches]
+    found = [index_from_bytes(blob) for query in queries for (blob,) in connection.execute(query)]
     if not found:
         return index_of([])
     index = join(found)

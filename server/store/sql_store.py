@@ -9,7 +9,7 @@ from threading import Lock
 import sqlalchemy as sa
 
 from server.errors import BadRequest
-from server.store import accounts, catalog, compact, facts, notes, retire, select
+from server.store import accounts, catalog, compact, facts, notes, retire, rollup, select
 from server.store.append import Appender
 from server.store.dictionaries import Dictionaries
 from server.store.documents import Documents
@@ -55,6 +55,8 @@ class SqlStore:
         self._upkeep = Lock()
         self._dictionaries = Dictionaries()
         self._dictionary_id = self._read_dictionary_id()
+        with self._units.begin() as unit:
+            rollup.adopt(unit.connection)
         with reading(self._engine) as connection:
             self._registry = Registry(connection, limits.most_active_series)
             self._agents, self._binaries = Agents(connection), Binaries(connection)

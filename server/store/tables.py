@@ -135,6 +135,26 @@ blocks = Table(
     Index(None, "start_unix_ns"),
 )
 
+rollups = Table(
+    "rollups",
+    metadata,
+    Column("id", _ROW_ID, primary_key=True),
+    Column("service_id", _ROW_ID, ForeignKey("services.id"), nullable=False),
+    Column("kind_id", _ROW_ID, ForeignKey("kinds.id"), nullable=False),
+    Column("length_s", Integer, nullable=False),
+    Column("start_unix_ns", BigInteger, nullable=False),
+    Column("is_ready", Boolean, nullable=False, comment="false: its minutes changed since, or it was never made"),
+    Column("first_unix_ns", BigInteger, nullable=False, comment="start of the first minute with data in it"),
+    Column("end_unix_ns", BigInteger, nullable=False, comment="of the last window in it"),
+    Column("size_bytes", BigInteger, nullable=False, comment="of both blobs"),
+    Column("series_index", LargeBinary, nullable=False),
+    Column("rows", LargeBinary, nullable=False),
+    UniqueConstraint("kind_id", "service_id", "length_s", "start_unix_ns"),
+    Index(None, "kind_id", "length_s", "start_unix_ns"),
+    Index(None, "is_ready", "start_unix_ns"),
+    Index(None, "start_unix_ns"),
+)
+
 dictionary_chunks = Table(
     "dictionary_chunks",
     metadata,

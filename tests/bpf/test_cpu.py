@@ -157,12 +157,25 @@ def test_exec_makes_another_process_of_the_same_pid(header_directory: Path, prog
     assert before.exec_id < after.exec_id
 
 
+def test_program_is_told_of_at_its_exec_before_any_sample(header_directory: Path) -> None:
+    with profiling(header_directory, rate_hz=1) as profiler, subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            begun = set[int]()
+            until = time.monotonic() + DEADLINE_S
+            while process.pid not in begun and time.monotonic() < until:
+                select.select([profiler.wake_fd], [], [], 1.0)
+                begun |= {key.pid for key in profiler.new_processes().begun}
+        finally:
+            process.kill()
+    assert process.pid in begun
+
+
 def _wait_for(profiler: CpuProfiler, pid: int, but: ProcessKey | None = None) -> tuple[ProcessKey, float]:
     """The first signal of this pid that is not `but`, and how long it took."""
     start = time.monotonic()
     while time.monotonic() < start + DEADLINE_S:
         select.select([profiler.wake_fd], [], [], 1.0)
-        for key in profiler.new_processes():
+        for key in profiler.new_processes().sampled:
             if key.pid == pid and key != but and (but is not None or key.exec_id):
                 return key, time.monotonic() - start
     raise AssertionError(f"process {pid} was not signalled")
@@ -241,7 +254,7 @@ def test_nothing_is_left_in_the_kernel_after_close(header_directory: Path) -> No
         objects = own_kernel_objects()
         assert profiler.map_bytes() > 0
         assert profiler.loader_peak_bytes > 30 << 20
-    assert len(objects["prog_id"]) == 3 and len(objects["map_id"]) >= 10
+    assert len(objects["prog_id"]) == 4 and len(objects["map_id"]) >= 10
     until = time.monotonic() + 5
     while time.monotonic() < until:  # They are freed after a grace period.
         left = objects["prog_id"] & ids(Command.PROG_GET_NEXT_ID), objects["map_id"] & ids(Command.MAP_GET_NEXT_ID)

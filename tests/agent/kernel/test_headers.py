@@ -50,6 +50,13 @@ def test_helpers_that_an_older_kernel_lacks_get_their_numbers() -> None:
     assert "BPF_FUNC_cgrp_storage_delete = 211," in text
 
 
+def test_programs_are_told_whether_the_running_task_has_a_type() -> None:
+    older, newer = small_kernel(), small_kernel()
+    newer.enum("bpf_func_id", ("BPF_FUNC_get_current_task_btf", 158))
+    assert "EMBERWATCH_TYPED_TASK" not in vmlinux_header(Btf(older.data()))
+    assert "#define EMBERWATCH_TYPED_TASK 1\n" in vmlinux_header(Btf(newer.data()))
+
+
 def test_tree_is_written_once_per_kernel(tmp_path: Path) -> None:
     source = source_of(tmp_path / "sys")
     tree = ensure_header_tree(tmp_path / "cache", source, KernelVersion(6, 1, 300))

@@ -173,6 +173,7 @@ def test_a_library_that_comes_later_is_seen(tmp_path: Path) -> None:
     library = tmp_path / "library"
     library.write_bytes(elf(Part(PT_NOTE, READ, gnu_build_id(b"\x07" * 20)), Part(PT_LOAD, EXECUTE, b"\xc3" * 4096)))
     found = table()
+    take_changed = found.watch()
     program = f"import sys; print('ready'); sys.stdin.readline(); {MAP} print('mapped'); sys.stdin.readline()"
     command = [sys.executable, "-I", "-S", "-u", "-c", program, str(library)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
@@ -183,10 +184,12 @@ def test_a_library_that_comes_later_is_seen(tmp_path: Path) -> None:
         before = found.get(key)
         found.update([key])
         assert found.get(key) is before
+        assert take_changed() == {key}
         child.stdin.write(b"\n")
         child.stdin.flush()
         child.stdout.readline()
         found.update([key])
+        assert take_changed() == {key}
         child.kill()
     after = found.get(key)
     assert after.generation == before.generation + 1
@@ -270,6 +273,21 @@ def test_new_processes_beyond_the_rate_are_put_off_and_counted() -> None:
     found.close()
 
 
+def test_changes_are_told_once() -> None:
+    found = table()
+    take_changed = found.watch()
+    with python(WAIT) as pid:
+        key = key_of(pid)
+        found.see([key])
+        assert (take_changed(), take_changed()) == ({key}, set())
+        found.update([key])
+        assert take_changed() == set()
+    for _ in range(3):
+        found.forget_dead()
+    assert take_changed() == {key}
+    found.close()
+
+
 def test_two_hundred_short_lives_are_snapshots_or_exited() -> None:
     late_s = [0.0]
     found = ProcessTable(ProcessSettings(), now_s=lambda: time.monotonic() + late_s[0])
@@ -288,44 +306,6 @@ def test_two_hundred_short_lives_are_snapshots_or_exited() -> None:
     counts = found.counts()
     assert counts.exited + counts.exec_race + sum(fate is Fate.ALIVE for fate in fates) == len(fates)
     found.close()
-
-
-def test_a_process_in_the_middle_of_exec_is_read_when_it_is_over(tmp_path: Path) -> None:
-    now_s = [0.0]
-    process = tmp_path / "7"
-    process.mkdir()
-    stat = "7 (x) S 1 2 3 0 -1 4194304 104 0 0 0 0 0 0 0 20 0 1 0 700 3133440 407 184467 {} 8192 12288\n"
-    (process / "stat").write_text(stat.format(0))  # the code has no address yet
-    (process / "maps").write_text("1000-2000 r-xp 00000000 00:00 0 \n")
-    found = ProcessTable(ProcessSettings(), tmp_path, lambda: now_s[0])
-    key = ProcessKey(7, 7_000_000_000, 5)
-    found.see([key])
-    assert found.get(key).fate is Fate.EXITED
-    assert found.wait_s() == pytest.approx(0.03)
-    (process / "stat").write_text(stat.format(4096))
-    now_s[0] = 0.04
-    found.see([])
-    assert found.get(key).fate is Fate.ALIVE
-    assert (found.counts().seen, found.counts().exited) == (1, 0)
-
-
-def test_a_young_process_is_looked_at_again(tmp_path: Path) -> None:
-    now_s = [0.0]
-    process = tmp_path / "7"
-    process.mkdir()
-    (process / "stat").write_text("7 (x) S 1 2 3 0 -1 4194304 104 0 0 0 0 0 0 0 20 0 1 0 700 3133440 407 184467 4096 8192 12288\n")
-    (process / "maps").write_text("1000-2000 r-xp 00000000 00:00 0 \n")
-    (process / "statm").write_text("23 1 1 1 0 7 0\n")
-    found = ProcessTable(ProcessSettings(), tmp_path, lambda: now_s[0])
-    key = ProcessKey(7, 7_000_000_000, 5)
-    found.see([key])
-    (process / "maps").write_text("1000-2000 r-xp 00000000 00:00 0 \n3000-4000 r-xp 00000000 00:00 0 \n")
-    (process / "statm").write_text("24 1 1 1 0 7 0\n")
-    found.see([])
-    assert len(found.get(key).mappings) == 1
-    now_s[0] = 0.04
-    found.see([])
-    assert len(found.get(key).mappings) == 2
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from agent.kernel.unwind_maps import WalkKind
 from agent.records.binary import BinaryId, Segment
+from agent.records.event_drain import WindowDrain
 from agent.records.process import Fate, MappingKind, Process, ProcessKey
 from agent.records.unwind import TableMiss
 from agent.runner.unwinder import Sources, Unwinder, samples_by_process
@@ -37,7 +38,16 @@ class Host:
     def __init__(self, *processes: Process) -> None:
         self.maps, self.source = ProcessMaps(), FakeSource()
         self.processes = {one.key: one for one in processes}
-        self.unwinder = Unwinder(self.maps, Sources(self.find, self.open, self.source))  # type: ignore[arg-type]
+        self.changed = set(self.processes)
+        self.unwinder = Unwinder(self.maps, Sources(self.find, self.take_changed, self.open, self.source))  # type: ignore[arg-type]
+
+    def put(self, one: Process) -> None:
+        self.processes[one.key] = one
+        self.changed.add(one.key)
+
+    def take_changed(self) -> set[ProcessKey]:
+        changed, self.changed = self.changed, set()
+        return changed
 
     def find(self, key: ProcessKey) -> Process:
         return self.processes.get(key) or Process(key, Fate.EXITED, b"", b"", (), None, 0)
@@ -56,7 +66,7 @@ WEB = process(7, mapped(0x7000_1000, 0x7000_5000, 0x1000, binary=APP))
 def test_mapping_has_table_and_bias() -> None:
     host = Host(WEB)
     host.source.answers[APP.id] = table_of(7)
-    host.unwinder.meet([WEB.key])
+    host.unwinder.catch_up()
     (row,) = host.maps.of[WEB.key]
     assert (row["start"], row["end"], row["kind"], row["page_count"]) == (0x7000_1000, 0x7000_5000, WalkKind.TABLE, 1)
     assert row["bias"] == 0x7000_1000 - 0x401000
@@ -66,7 +76,7 @@ def test_bias_of_a_file_that_is_not_moved_is_zero_and_may_wrap() -> None:
     moved = replace(APP, segments=(Segment(0x1000, 0x7FFF_0000_1000, 0x9000, 0x9000, 5),))
     host = Host(process(7, mapped(0x401000, 0x405000, 0x1000, binary=APP)), process(23, mapped(0x1000, 0x5000, 0x1000, binary=moved)))
     host.source.answers[APP.id] = table_of(7)
-    host.unwinder.meet(host.processes)
+    host.unwinder.catch_up()
     biases = [int(host.maps.of[key]["bias"][0]) for key in host.processes]
     assert biases == [0, (0x1000 - 0x7FFF_0000_1000) % (1 << 64)]
 
@@ -84,42 +94,43 @@ def test_what_has_no_table_says_how_it_is_walked() -> None:
     )
     host = Host(one)
     host.source.answers |= {go.id: TableMiss.NO_RULES, bad.id: TableMiss.MALFORMED}
-    host.unwinder.meet([one.key])
+    host.unwinder.catch_up()
     none = WalkKind.NO_TABLE
     assert host.kinds(one.key) == [WalkKind.FRAME_POINTERS, none, WalkKind.JIT, WalkKind.JIT, none, none]
 
 
 def test_table_that_comes_and_mappings_that_change_are_told() -> None:
     host = Host(WEB)
-    host.unwinder.meet([WEB.key])
+    host.unwinder.catch_up()
     assert host.kinds(WEB.key) == [WalkKind.NO_TABLE]
     assert host.unwinder.is_waiting
     host.source.answers[APP.id] = table_of(7)
     host.unwinder.catch_up()
     assert host.kinds(WEB.key) == [WalkKind.TABLE]
     grown = replace(WEB, mappings=(*WEB.mappings, mapped(0x7000_9000, 0x7000_A000, kind=MappingKind.JIT)), generation=2)
-    host.processes[WEB.key] = grown
+    host.put(grown)
     host.unwinder.catch_up()
     assert host.kinds(WEB.key) == [WalkKind.TABLE, WalkKind.JIT]
 
 
-def test_process_in_the_middle_of_an_exec_is_met_when_it_is_there() -> None:
-    host = Host()
-    host.unwinder.meet([WEB.key])
-    assert host.maps.of == {}
-    host.processes[WEB.key] = WEB
+def test_process_is_left_alone_until_it_changes() -> None:
+    host = Host(WEB)
     host.unwinder.catch_up()
-    assert WEB.key in host.maps.of
+    host.maps.of.clear()
+    host.unwinder.catch_up()
+    host.unwinder.end_window({WEB.key: 7})
+    assert host.maps.of == {}
 
 
 def test_process_that_is_gone_is_taken_out() -> None:
     host = Host(WEB)
-    host.unwinder.meet([WEB.key])
+    host.unwinder.catch_up()
     host.processes.clear()
+    host.changed.add(WEB.key)
     host.unwinder.end_window({})
     assert host.maps.of == {}
 
 
 def test_samples_of_kernel_threads_count_for_no_process() -> None:
     drain = DrainOf().row(7, 3, user=[1]).row(7, 4, user=[2]).row(2, 5, kernel=[9], is_kernel_thread=True)
-    assert samples_by_process(drain.drain()) == {ProcessKey(7, 1007, 1): 7}
+    assert samples_by_process(WindowDrain(drain.drain())) == {ProcessKey(7, 1007, 1): 7}

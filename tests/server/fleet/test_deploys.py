@@ -6,7 +6,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.fleet.deploys import Deploy, Side, deploys
+from server.fleet.deploy import Deploy, Side
+from server.fleet.deploys import deploys
 from server.query.timerange import TimeRange
 from server.store.protocol import DeployNote
 from tests.server.query.fakes import SECOND_NS, START_NS, WINDOW_NS, FakeStore

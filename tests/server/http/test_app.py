@@ -33,7 +33,7 @@ def test_unknown_addresses_and_methods_are_told_in_json() -> None:
     given = client()
     assert get(given, "/api/v1/flamegraphs", 404)["error"]["message"] == "there is nothing at this address"
     assert given.post("/api/v1/services").status_code == 405
-    assert given.post("/api/v1/services").get_json()["error"]["message"] == "this address can only be read: use GET"
+    assert given.post("/api/v1/services").get_json()["error"]["message"] == "this address does not take that method"
 
 
 class _Failing(FakeStore):

@@ -62,7 +62,7 @@ def test_what_is_past_its_age_leaves_by_whole_minutes(store: SqlStore) -> None:
 
 def test_too_many_bytes_cost_the_oldest_minutes(store: SqlStore) -> None:
     push_minutes(store)
-    compact_all(store, LATER)
+    compact_all(store, MINUTE_UNIX_NS + 8 * MINUTE_NS)  # all five minutes, and nothing longer yet
     store.retire(RetireLimits(keep_s=0, keep_level0_s=1), LATER)  # blocks only
     with store._engine.connect() as connection:
         sizes = [row[0] for row in connection.exec_driver_sql("SELECT size_bytes FROM blocks ORDER BY start_unix_ns")]
