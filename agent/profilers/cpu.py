@@ -104,14 +104,20 @@ class CpuProfiler:
         has_sizes = settings.counts_entries is not None or settings.stacks_entries is not None
         self._can_grow = not has_sizes if settings.can_grow is None else settings.can_grow
         self._period_ns = 1_000_000_000 // settings.rate_hz
-        self._unwind_maps = _unwind_maps(program) if settings.is_unwinding else None
+        self._unwinding_denial = kernel.unwinding_denial() if settings.is_unwinding else ""
+        self._unwind_maps = _unwind_maps(program) if settings.is_unwinding and not self._unwinding_denial else None
         self._limit_frames = min(settings.max_frames, STACK_FRAMES, _kernel_stack_limit())
 
     @classmethod
     def start(cls, settings: CpuSettings, now_ns: Callable[[], int] = time.monotonic_ns) -> "CpuProfiler":
         """Compile, load and attach. Raises KernelError with what is missing and the remedy."""
-        _check_rate(settings.rate_hz)
-        profiler = cls(settings, Program.load(SPEC, settings.header_directory), now_ns)
+        check_rate(settings.rate_hz)
+        return cls.on(Program.load(SPEC, settings.header_directory), settings, now_ns)
+
+    @classmethod
+    def on(cls, program: Program, settings: CpuSettings, now_ns: Callable[[], int]) -> "CpuProfiler":
+        """Attach what is loaded already; `program` is closed with the profiler, and when it cannot start."""
+        profiler = cls(settings, program, now_ns)
         try:
             profiler._attach()
         except BaseException:
@@ -125,6 +131,11 @@ class CpuProfiler:
         return self._ring.descriptor
 
     @property
+    def buffer(self) -> int:
+        """Index of the maps that handlers write now."""
+        return self._buffer
+
+    @property
     def loader_peak_bytes(self) -> int:
         """Most memory the child that compiled ever held."""
         return self._program.loader_peak_bytes
@@ -133,6 +144,11 @@ class CpuProfiler:
     def unwind_maps(self) -> UnwindMaps | None:
         """Where unwind tables go; None when stacks are walked by frame pointers."""
         return self._unwind_maps
+
+    @property
+    def unwinding_denial(self) -> str:
+        """Why this kernel must not unwind though it was asked to; empty when it does."""
+        return self._unwinding_denial
 
     def new_processes(self) -> Sightings:
         """What was told since the last call, at most NEW_PROCESSES_LIMIT processes; the rest stays. Never waits.
@@ -182,8 +198,8 @@ class CpuProfiler:
         return self._program.map_bytes() + self._counts.size_bytes() + self._stacks.size_bytes()
 
     def instructions(self) -> dict[str, int]:
-        """Size of each program after the verifier."""
-        return {name: self._program.instructions(name) for name in SPEC.functions}
+        """Size of each program after the verifier, those of other kinds in the same text too."""
+        return {name: self._program.instructions(name) for name in self._program.functions()}
 
     def close(self) -> None:
         """End sampling; the kernel frees programs and maps."""
@@ -219,6 +235,8 @@ class CpuProfiler:
             limits |= LIMIT_TREE
             self._program.attach_raw_tracepoint("sched_process_fork", "on_fork")
             self._tree.follow(self._settings.limit_pids)
+        if self._unwinding_denial:
+            log.warning("unwinding is off: on this kernel it %s", self._unwinding_denial)
         if self._settings.cgroup is not None:
             limits |= LIMIT_CGROUP
             _put_cgroup(self._program.map("cgroups"), self._settings.cgroup)
@@ -263,15 +281,12 @@ class CpuProfiler:
                 log.info("map grown name=%s entries=%d used=%d refused=%d", name, buffered.entries(buffer), used, refused)
 
 
-def _unwind_maps(program: Program) -> UnwindMaps | None:
-    denial = kernel.unwinding_denial()
-    if denial:
-        log.warning("unwinding is off: on this kernel it %s", denial)
-        return None
+def _unwind_maps(program: Program) -> UnwindMaps:
     return UnwindMaps({name: program.map(name) for name in kernel.UNWIND_MAPS}, program.function("on_tick_unwind"))
 
 
-def _check_rate(rate_hz: int) -> None:
+def check_rate(rate_hz: int) -> None:
+    """Raises KernelError for a rate that is not possible, and warns of one that is not wise."""
     if not 1 <= rate_hz <= 10_000:
         raise KernelError(f"a rate of {rate_hz} Hz is not possible: 1 to 10,000, best {RATES_HZ[0]} or {RATES_HZ[1]}")
     if any(clock_hz % rate_hz == 0 or rate_hz % clock_hz == 0 for clock_hz in LOCK_STEP_RATES_HZ):
