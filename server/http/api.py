@@ -9,6 +9,7 @@ from flask import Blueprint, Response, request
 from server.http import serialise
 from server.http.diff_routes import add_diff_routes
 from server.http.failures import NotThere
+from server.http.kind_routes import add_kind_routes
 from server.http.parameters import QUESTION, RANGE, Parameters
 from server.http.reply import json_response, text_response
 from server.http.services import AppServices
@@ -39,6 +40,7 @@ def api_blueprint(services: AppServices) -> Blueprint:
     api = Blueprint("api", __name__, url_prefix="/api/v1")
     _graph_routes(api, services)
     add_diff_routes(api, services)
+    add_kind_routes(api, services)
     _fleet_routes(api, services)
     return api
 

@@ -7,7 +7,9 @@ from typing import TypeVar
 
 from werkzeug.datastructures import MultiDict
 
+from server.query.branches import Stacks
 from server.query.complaint import QueryError, did_you_mean
+from server.query.idle import Idle
 from server.query.kinds import DEFAULT_KIND
 from server.query.profile_query import Question
 from server.query.regex import SearchMode
@@ -16,7 +18,7 @@ from server.query.slots import Slots, choose_slots
 from server.query.timerange import TimeRange, parse_duration_ns, parse_range
 
 RANGE = ("from", "until")
-QUESTION = ("query", *RANGE, "column", "group", "invert")
+QUESTION = ("query", *RANGE, "column", "group", "invert", "idle", "stacks")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -86,6 +88,8 @@ class Parameters:
             column=self.text("column"),
             is_by_thread=self.choice("group", Group.NONE) is Group.THREAD,
             is_inverted=self.flag("invert"),
+            idle=self.choice("idle", Idle.SHOW),
+            stacks=self.choice("stacks", Stacks.FIRST),
         )
 
     def side(self, name: str, is_counted: bool = False) -> Question:
@@ -98,6 +102,7 @@ class Parameters:
             is_by_thread=self.choice("group", Group.NONE) is Group.THREAD,
             is_inverted=self.flag("invert"),
             is_counted=is_counted,
+            idle=self.choice("idle", Idle.SHOW),
         )
 
     def mode(self) -> SearchMode:

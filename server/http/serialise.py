@@ -50,6 +50,7 @@ def flamegraph_json(profile: Profile, view: View, text: str, mode: SearchMode) -
         "search": {"text": text, "matched_total": matched_total, "share": share(matched_total, view_total)} if text else None,
         "quality": quality_json(profile.quality),
         "trimmed": {"frames": shown.trimmed_frames, "share": share(shown.trimmed_value, view_total)},
+        "idle": _idle_json(profile),
         "nearest_data_s": profile.nearest_data_s,
     }
 
@@ -76,8 +77,17 @@ def table_json(profile: Profile, table: Table) -> Json:
         "rows": rows,
         "rows_total": table.rows_total,
         "quality": quality_json(profile.quality),
+        "idle": _idle_json(profile),
         "nearest_data_s": profile.nearest_data_s,
     }
+
+
+def _idle_json(profile: Profile) -> Json | None:
+    """How much waits for work, whether it is shown or not."""
+    idle = profile.idle
+    if idle is None:
+        return None
+    return {"total": idle.total, "idle": idle.idle, "share": share(idle.idle, idle.total), "by": dict(idle.by)}
 
 
 def quality_json(quality: Quality) -> Json:

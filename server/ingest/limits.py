@@ -22,8 +22,8 @@ class IngestLimits:
     segments: int = 64
     """Of one binary."""
     series: int = 4096
-    columns: int = 64
-    """Of one series."""
+    columns: int = 128
+    """Of one series: tcp has two histograms of 32 columns beside its counts."""
     stack_frames: int = 256
     """127 of user and kernel each, and a mark at the end of each."""
     name_bytes: int = 4096

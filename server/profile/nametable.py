@@ -106,6 +106,10 @@ class NameTable:
         """Give the number of a name that is no function: a thread, or a group."""
         return self._intern((name, "", NameSort.LABEL), "", 0, int(CodeKind.UNKNOWN))
 
+    def mark(self, text: str) -> int:
+        """Give the number of a mark that stands between frames."""
+        return self._intern((text, "", NameSort.MARK), "", 0, int(CodeKind.MARK))
+
     def adopt(self, other: "NameTable", numbers: Sequence[int]) -> list[int]:
         """Take over rows of another table; gives their numbers here, in order."""
         taken: list[int] = []

@@ -12,11 +12,14 @@ from server.profile.nametree import NameTree
 from server.profile.top import first_calls
 from server.profile.totals import Mask
 from server.profile.union import Part, turned, union
+from server.query.branches import groups, thread_name
 from server.query.complaint import QueryError
+from server.query.idle import busy_keys
 from server.query.kinds import width_column
-from server.query.profile_query import Chosen, ProfileQuery, Question, groups, thread_name
+from server.query.profile_query import Chosen, ProfileQuery, Question
 from server.query.quality import Quality
 from server.query.replicates import ReplicatedWeights, SideWeights, replicated_weights
+from server.query.row_filter import keep_of
 from server.query.timerange import SECOND_NS, TimeRange
 from server.query.trees import ServiceTree
 from server.store.protocol import ColumnInfo
@@ -79,7 +82,17 @@ def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
         column = width_column(kind, a.column or (first if a.is_counted else ""))
         observed = next((c.name for c in kind.columns if c.name == "observed"), first)
         sides = [
-            _Read(question, choice, replicated_weights(query.store, choice, question.range, (column.name, first, observed)))
+            _Read(
+                question,
+                choice,
+                replicated_weights(
+                    query.store,
+                    choice,
+                    question.range,
+                    (column.name, first, observed),
+                    busy_keys(keep_of(question.selector), question.idle),
+                ),
+            )
             for question, choice in zip((a, b), chosen, strict=True)
         ]
         tree, (side_a, side_b), first_of = _laid(query, sides, a.is_by_thread)

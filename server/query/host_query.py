@@ -9,8 +9,8 @@ import numpy.typing as npt
 from server.query.kinds import width_column
 from server.query.profile_query import ProfileQuery
 from server.query.selector import Selector
+from server.query.slot_sums import MOST_CELLS
 from server.query.slots import Slots
-from server.query.timeline_query import MOST_CELLS
 from server.store.protocol import ColumnInfo, Selection
 
 F64 = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ Keys are dense numbers, so a merge is one addition per row into an array (server
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,23 @@ from server.store.sums import add_by_group, raise_by_group
 
 U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Keep = Callable[[ServiceDictionary], Mask | None]
+"""Which keys of a service are looked at; None for all."""
+
+
+def keep_all(_: ServiceDictionary) -> Mask | None:
+    """Look at all keys."""
+    return None
+
+
+def kept_rows(piece: Piece, kept: Mask | None) -> Piece:
+    """Give the rows of a piece whose keys are kept."""
+    if kept is None:
+        return piece
+    which = np.flatnonzero(kept[piece.keys])
+    series = piece.series if isinstance(piece.series, int) else piece.series[which]
+    return replace(piece, keys=piece.keys[which], series=series, columns={name: values[which] for name, values in piece.columns.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +43,8 @@ class MergeBudget:
 
     rows: int = 20_000_000
     seconds: float = 30.0
+    clock: Callable[[], float] = time.monotonic
+    """Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +81,11 @@ class _Totals:
             if name in piece.columns:
                 (raise_by_group if name in self.maxima else add_by_group)(totals, piece.keys, piece.columns[name])
 
-    def weights(self) -> ServiceWeights:
-        totals = {name: int(values.max(initial=0)) if name in self.maxima else _exact_sum(values) for name, values in self.columns.items()}
+    def weights(self, kept: Mask | None) -> ServiceWeights:
+        if kept is not None:
+            for values in self.columns.values():
+                values[~kept] = 0
+        totals = {name: int(values.max(initial=0)) if name in self.maxima else exact_sum(values) for name, values in self.columns.items()}
         return ServiceWeights(self.dictionary, {name: values.astype(np.float64) for name, values in self.columns.items()}, totals)
 
 
@@ -71,20 +93,19 @@ class _Totals:
 class Meter:
     """Counts what a merge costs, and stops it over the budget."""
 
-    budget: MergeBudget
-    clock: Callable[[], float]
+    budget: MergeBudget = MergeBudget()
     started_s: float = field(init=False)
     rows: int = 0
 
     def __post_init__(self) -> None:
-        self.started_s = self.clock()
+        self.started_s = self.budget.clock()
 
     def count(self, piece: Piece) -> None:
         """Take a piece into account. Raises LimitExceeded."""
         self.rows += piece.keys.size
         if self.rows > self.budget.rows:
             raise LimitExceeded(f"the question touches more than {self.budget.rows:,} rows: ask for a shorter range or fewer series")
-        if self.clock() - self.started_s > self.budget.seconds:
+        if self.budget.clock() - self.started_s > self.budget.seconds:
             raise LimitExceeded(f"the question took more than {self.budget.seconds:g} s: ask for a shorter range or fewer series")
 
 
@@ -93,11 +114,14 @@ def key_weights(
     selection: Selection,
     columns: Sequence[str],
     budget: MergeBudget = MergeBudget(),
-    clock: Callable[[], float] = time.monotonic,
+    keep: Keep = keep_all,
 ) -> KeyWeights:
-    """Values of `columns` by key, for all rows of the selection. Raises LimitExceeded over the budget, naming it."""
-    maxima = _maxima(store, selection.kind)
-    meter, found = Meter(budget, clock), dict[str, _Totals]()
+    """Values of `columns` by key, for all rows of the selection with a key that `keep` keeps.
+
+    Raises LimitExceeded over the budget, naming it.
+    """
+    maxima = maxima_of(store, selection.kind)
+    meter, found = Meter(budget), dict[str, _Totals]()
     start, end = 0, 0
     for piece in store.select(
         Selection(selection.kind, selection.from_unix_ns, selection.until_unix_ns, selection.series_ids, tuple(columns))
@@ -108,17 +132,17 @@ def key_weights(
             found[piece.service] = _Totals(dictionary, {name: np.zeros(dictionary.sizes[2], np.uint64) for name in columns}, maxima)
         found[piece.service].add(piece)
         start, end = min(start or piece.start_unix_ns, piece.start_unix_ns), max(end, piece.end_unix_ns)
-    services = {service: totals.weights() for service, totals in sorted(found.items())}
+    services = {service: totals.weights(keep(totals.dictionary)) for service, totals in sorted(found.items())}
     return KeyWeights(services, start, end, meter.rows)
 
 
-def _maxima(store: Store, kind: str) -> frozenset[str]:
+def maxima_of(store: Store, kind: str) -> frozenset[str]:
     """Columns of the kind that merge by max."""
     return frozenset(
         column.name for info in store.kinds() if info.name == kind for column in info.columns if column.merge is ValueMerge.MAX
     )
 
 
-def _exact_sum(values: U64) -> int:
-    """Of halves, so that it passes 2^64 unharmed."""
+def exact_sum(values: U64) -> int:
+    """Add up, of halves, so that it passes 2^64 unharmed."""
     return int((values & np.uint64(0xFFFFFFFF)).sum()) + (int((values >> np.uint64(32)).sum()) << 32)

@@ -6,20 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from server.errors import Overloaded
-from server.profile.calltree import Indices
-from server.profile.join import Branch, inverted, join
+from server.profile.join import inverted, join
 from server.profile.top import first_calls
 from server.profile.totals import Mask, WeighedTree, weigh
+from server.query.branches import Laid, Stacks, branches_of, separator
+from server.query.idle import NEEDED, Idle, IdleShare, can_be_idle, part
 from server.query.kinds import CPU, DEFAULT_KIND, width_column
-from server.query.merge import KeyWeights, ServiceWeights, key_weights
+from server.query.merge import KeyWeights, key_weights
 from server.query.quality import Quality, add_accounts, is_silent, stack_shares
-from server.query.selector import Selector, check_names
+from server.query.row_filter import keep_of
+from server.query.selector import ROW_LABELS, Selector, check_names
 from server.query.timerange import SECOND_NS, TimeRange
-from server.query.trees import Namer, ServiceTree, TreeCache
+from server.query.trees import Namer, TreeCache
 from server.store.protocol import ColumnInfo, KindInfo, Selection, SeriesInfo, Store
 
 FIXED_LABELS = ("service", "version", "host")
@@ -43,6 +42,8 @@ class Question:
     """Leaf first."""
     is_counted: bool = False
     """Without a column, take the kind's first one, which counts, and not its time."""
+    idle: Idle = Idle.SHOW
+    stacks: Stacks = Stacks.FIRST
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class Profile:
     covered_s: float
     """From the start of the first window to the end of the last one in the range."""
     quality: Quality
+    idle: IdleShare | None
+    """Of kinds whose rows can wait for work."""
     nearest_data_s: float | None
     """When there is nothing: the nearest moment with data of the selector, None when there is none at all."""
 
@@ -97,21 +100,21 @@ class ProfileQuery:
         """Find the series of a selector. Raises QueryError for a kind or label that was never stored."""
         kinds = {kind.name: kind for kind in self.store.kinds()} or {DEFAULT_KIND: CPU}
         check_names(selector, kinds, ())
-        strange = [matcher for matcher in selector.matchers if matcher.label not in FIXED_LABELS]
+        strange = [matcher for matcher in selector.of_series if matcher.label not in FIXED_LABELS]
         if strange:
             ever = self.store.series(selector.kind, 0, _END_OF_TIME_NS)
-            check_names(selector, kinds, {*FIXED_LABELS, *(label for series in ever for label in series.labels)})
+            check_names(selector, kinds, {*FIXED_LABELS, *ROW_LABELS, *(label for series in ever for label in series.labels)})
         matches = selector.test()
         series = self.store.series(selector.kind, span.from_unix_ns, span.until_unix_ns)
-        return Chosen(kinds[selector.kind], tuple(s for s in series if matches(s.labels)), not selector.matchers)
+        return Chosen(kinds[selector.kind], tuple(s for s in series if matches(s.labels)), not selector.of_series)
 
     def profile(self, question: Question) -> Profile:
         """Answer a question. Raises QueryError, LimitExceeded or Overloaded."""
         with self.place():
             chosen = self.choose(question.selector, question.range)
             column = width_column(chosen.kind, question.column or (chosen.kind.columns[0].name if question.is_counted else ""))
-            weights = self._weights(chosen, question.range, column)
-            weighed, first = self._tree(weights, column.name, question.is_by_thread)
+            weights, idle = self._weights(chosen, question, column)
+            weighed, first = self._tree(weights, column.name, question)
             samples = sum(service.totals[chosen.kind.columns[0].name] for service in weights.services.values())
             quality = self.quality(chosen, question, weighed, has_rows=weights.rows > 0)
             shown = inverted(weighed) if question.is_inverted else weighed
@@ -124,6 +127,7 @@ class ProfileQuery:
                 samples=samples,
                 covered_s=(weights.end_unix_ns - weights.start_unix_ns) / SECOND_NS if weights.services else 0.0,
                 quality=quality,
+                idle=idle,
                 nearest_data_s=None if weighed.sum else self._nearest_data_s(question),
             )
 
@@ -137,21 +141,24 @@ class ProfileQuery:
         finally:
             self._places.release()
 
-    def _weights(self, chosen: Chosen, span: TimeRange, column: ColumnInfo) -> KeyWeights:
-        columns = tuple(dict.fromkeys((column.name, chosen.kind.columns[0].name)))
-        return key_weights(self.store, chosen.selection(span, columns), columns)
+    def _weights(self, chosen: Chosen, question: Question, column: ColumnInfo) -> tuple[KeyWeights, IdleShare | None]:
+        has_idle = can_be_idle(chosen.kind)
+        columns = tuple(dict.fromkeys((column.name, chosen.kind.columns[0].name, *(NEEDED if has_idle else ()))))
+        weights = key_weights(self.store, chosen.selection(question.range, columns), columns, keep=keep_of(question.selector))
+        return part(weights, question.idle, column.name, len(chosen.hosts)) if has_idle else (weights, None)
 
-    def _tree(self, weights: KeyWeights, column: str, is_by_thread: bool) -> tuple[WeighedTree, Callable[[], Mask] | None]:
+    def _tree(self, weights: KeyWeights, column: str, question: Question) -> tuple[WeighedTree, Callable[[], Mask] | None]:
         """Give the tree, and what knows its first calls when it is a service's own, kept tree."""
-        if len(weights.services) == 1 and not is_by_thread:
+        if len(weights.services) == 1 and not question.is_by_thread and question.stacks is Stacks.FIRST:
             (service,) = weights.services.values()
             tree = self.trees.tree(service.dictionary)
             values = service.columns[column]
-            return weigh(tree.tree, _nodes(tree, service), values), lambda: tree.first_calls
+            return weigh(tree.tree, tree.nodes[service.dictionary.key_stacks], values), lambda: tree.first_calls
+        laid = Laid(column, question.stacks, separator(question.selector.kind))
         branches = [
             branch
             for service in weights.services.values()
-            for branch in _branches(self.trees.tree(service.dictionary), service, column, is_by_thread)
+            for branch in branches_of(self.trees.tree(service.dictionary), service, laid, question.is_by_thread)
         ]
         return join(branches), None
 
@@ -185,34 +192,3 @@ class ProfileQuery:
         if not moments:
             return None
         return min(moments, key=lambda m: max(span.from_unix_ns - m, m - span.until_unix_ns)) / SECOND_NS
-
-
-def _nodes(tree: ServiceTree, service: ServiceWeights) -> Indices:
-    """Give the node of the tree for each key."""
-    nodes: Indices = tree.nodes[service.dictionary.key_stacks]
-    return nodes
-
-
-def _branches(tree: ServiceTree, service: ServiceWeights, column: str, is_by_thread: bool) -> Iterator[Branch]:
-    nodes, values = _nodes(tree, service), service.columns[column]
-    if not is_by_thread:
-        yield Branch(weigh(tree.tree, nodes, values))
-        return
-    keys = np.flatnonzero(values)
-    for thread, members in groups(service.dictionary.key_threads[keys]):
-        chosen = keys[members]
-        yield Branch(weigh(tree.tree, nodes[chosen], values[chosen]), thread_name(service.dictionary.strings[thread]))
-
-
-def groups(numbers: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Indices]]:
-    """Give each distinct number with the places it stands at."""
-    order = np.argsort(numbers, kind="stable")
-    bounds = np.flatnonzero(np.diff(numbers[order])) + 1
-    for members in np.split(order, bounds):
-        if members.size:
-            yield int(numbers[members[0]]), members
-
-
-def thread_name(raw: bytes) -> str:
-    """Show a thread's name: bytes that are not UTF-8 as \\xNN, no name as [no thread name]."""
-    return raw.decode("utf-8", "backslashreplace") or "[no thread name]"

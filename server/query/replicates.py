@@ -5,7 +5,6 @@ A replicate is a host, or a stretch of time on one host when there are few hosts
 Stretches are long and whole, because neighbouring windows are alike; of many hosts several make one replicate.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from server.profile.diff import U64
-from server.query.merge import MergeBudget, Meter
+from server.query.merge import Keep, Mask, Meter, keep_all, kept_rows
 from server.query.profile_query import Chosen
 from server.query.timerange import SECOND_NS, TimeRange
 from server.store.protocol import Piece, Selection, ServiceDictionary, Store
@@ -88,16 +87,19 @@ def replication(store: Store, chosen: Chosen, span: TimeRange) -> Replication:
     return Replication(by_series, groups, stretches, start, max(1, -(-(end - start) // stretches)))
 
 
-def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, columns: Sequence[str]) -> SideWeights:
-    """Values of the first of `columns` by key and replicate; the second counts samples, the last, read from the index, what was observed.
+def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, columns: Sequence[str], keep: Keep = keep_all) -> SideWeights:
+    """Values of the first of `columns` by key and replicate; the second counts samples, the last what was observed.
 
+    Only of rows whose keys `keep` keeps: what was observed is read with these rows, or from the index when all are kept.
     Raises LimitExceeded over the budget of a graph.
     """
     width, count, observed = columns
-    cut, meter = replication(store, chosen, span), Meter(MergeBudget(), time.monotonic)
+    cut, meter = replication(store, chosen, span), Meter()
     found: dict[str, ReplicatedWeights] = {}
-    start, end, samples = 0, 0, 0
-    read = replace(chosen, is_all=False).selection(span, tuple(dict.fromkeys((width, count))))
+    kept: dict[str, Mask | None] = {}
+    start, end, samples, seen_rows = 0, 0, 0, 0
+    in_rows = (width, count) if keep is keep_all else (width, count, observed)
+    read = replace(chosen, is_all=False).selection(span, tuple(dict.fromkeys(in_rows)))
     read = replace(read, longest_ns=cut.stretch_ns if cut.stretches > 1 else 0)
     seen = np.zeros(cut.host_group.size, np.bool_)
     for piece in store.select(read):
@@ -105,13 +107,21 @@ def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, columns: S
         if piece.service not in found:
             dictionary = store.dictionary(piece.service)
             found[piece.service] = ReplicatedWeights(dictionary, np.zeros((cut.count, dictionary.sizes[2]), np.uint64))
+            kept[piece.service] = keep(dictionary)
         seen[piece.series] = True
-        if width in piece.columns:
-            _add(found[piece.service].values, cut, piece, width)
-        samples += int(piece.columns[count].sum(dtype=np.uint64)) if count in piece.columns else 0
+        rows = kept_rows(piece, kept[piece.service])
+        if width in rows.columns:
+            _add(found[piece.service].values, cut, rows, width)
+        samples += _sum(rows, count)
+        seen_rows += _sum(rows, observed)
         start, end = min(start or piece.start_unix_ns, piece.start_unix_ns), max(end, piece.end_unix_ns)
     hosts = {series.labels.get("host", "") for series in chosen.series if seen[series.series_id]}
-    return SideWeights(dict(sorted(found.items())), samples, _sum_of(store, read, observed), start, end, len(hosts), meter.rows)
+    observed_sum = _sum_of(store, read, observed) if keep is keep_all else seen_rows
+    return SideWeights(dict(sorted(found.items())), samples, observed_sum, start, end, len(hosts), meter.rows)
+
+
+def _sum(piece: Piece, column: str) -> int:
+    return int(piece.columns[column].sum(dtype=np.uint64)) if column in piece.columns else 0
 
 
 def _sum_of(store: Store, selection: Selection, column: str) -> int:

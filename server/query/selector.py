@@ -5,7 +5,8 @@
     matcher  = label ( "=" | "!=" | "=~" | "!~" ) string
 
 Strings stand in double quotes, single quotes or backquotes; backslash escapes as in Go but for octal, none in backquotes.
-A label that a series does not have counts as empty; regexes match whole values.
+A label that a series does not have counts as empty; regexes match whole values. Three labels are of rows, not of series: `class`
+(wait class), `object` (lock, call, peer) and `thread`; they choose rows among those of the series.
 """
 
 import re
@@ -21,6 +22,9 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPACE = re.compile(r"\s*")
 _ESCAPE = re.compile(r"\\(?:([abfnrtv\\\"'])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))")
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+ROW_LABELS = ("class", "object", "thread")
 
 
 class Operator(StrEnum):
@@ -65,9 +69,19 @@ class Selector:
     matchers: tuple[Matcher, ...] = ()
     text: str = ""
 
+    @property
+    def of_series(self) -> tuple[Matcher, ...]:
+        """Conditions on labels of series."""
+        return tuple(matcher for matcher in self.matchers if matcher.label not in ROW_LABELS)
+
+    @property
+    def of_rows(self) -> tuple[Matcher, ...]:
+        """Conditions on labels of rows."""
+        return tuple(matcher for matcher in self.matchers if matcher.label in ROW_LABELS)
+
     def test(self) -> Callable[[Mapping[str, str]], bool]:
         """Give the test of a series' labels."""
-        tests = [(matcher.label, matcher.test()) for matcher in self.matchers]
+        tests = [(matcher.label, matcher.test()) for matcher in self.of_series]
         return lambda labels: all(matches(labels.get(label, "")) for label, matches in tests)
 
 

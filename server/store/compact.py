@@ -87,7 +87,8 @@ def _gather(registry: Registry, minute: int, batches: "Sequence[sa.Row[int, int,
             block = blocks.setdefault((row.service_id, kind.row_id), _Block(row.service_id, kind, minute))
             block.end_unix_ns = max(block.end_unix_ns, batch.end_unix_ns)
             block.parts.append(StoredRows(data[offset : offset + size]).rows())
-            sums = {name: int(values[number]) for name, values in index.sums.items()}
+            names = [column.name for column in kind.info.columns if column.name in index.sums]
+            sums = {name: int(index.sums[name][number]) for name in names}
             block.entries.append(IndexEntry(series_id, batch.start_unix_ns, {name: value for name, value in sums.items() if value}))
     return list(blocks.values())
 

@@ -59,7 +59,7 @@ def binary(name: str) -> pb.Binary:
 
 
 @dataclass
-class _Tables:
+class Tables:
     """The tables of a batch while it is built, each with its empty entry 0."""
 
     strings: dict[bytes, int] = field(default_factory=lambda: {b"": 0})
@@ -99,7 +99,7 @@ def batch_of(rows: Iterable[Row], *, version: str = "", host: bytes = b"web-1", 
     Rows of one service make one series; the account has no idle or filtered ticks and expects what was stored plus `losses`
     (LossReason -> ticks).
     """
-    tables = _Tables()
+    tables = Tables()
     by_service: dict[str, list[tuple[int, int, int]]] = {}
     for service, thread, frames, samples in rows:
         by_service.setdefault(service, []).append((tables.node(frames), tables.string(thread.encode()), samples))
@@ -112,6 +112,11 @@ def batch_of(rows: Iterable[Row], *, version: str = "", host: bytes = b"web-1", 
         stored=stored,
         losses=[pb.Loss(reason=marks_pb2.LossReason.Name(reason), value=value) for reason, value in lost.items()],
     )
+    return batch_from(tables, series, [account], host)
+
+
+def batch_from(tables: Tables, series: Sequence[pb.Series], accounts: Sequence[pb.Account], host: bytes) -> pb.FoldedBatch:
+    """Put tables and what refers to them together."""
     facts = pb.HostFacts(host=host, kernel_release=b"6.1.0", online_cpus=2, agent_version="0.1.0", rate_hz=99, window_s=10)
     frame_rows = list(zip(*tables.frames, strict=True))
     node_rows = list(tables.nodes)
@@ -131,7 +136,7 @@ def batch_of(rows: Iterable[Row], *, version: str = "", host: bytes = b"web-1", 
             frames=columns.encode_column([frame for _, frame in node_rows]),
         ),
         series=series,
-        accounts=[account],
+        accounts=accounts,
     )
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from server.profile.calltree import Indices
 from server.profile.names import CodeKind, FunctionTable
 from server.profile.nametable import NameTable
-from server.profile.nametree import TreeBuilder
+from server.profile.nametree import NameTree, TreeBuilder
 from server.profile.totals import WeighedTree, weigh
 
 Row = tuple[Sequence[str], int]
@@ -46,13 +47,19 @@ def prefix_tree(stacks: Iterable[Sequence[str]]) -> tuple[list[int], list[str], 
 
 def weighed(rows: Sequence[Row], table: NameTable | None = None) -> WeighedTree:
     """The tree of the rows with their values on it."""
+    tree, nodes = tree_of_stacks([frames for frames, _ in rows], table)
+    return weigh(tree, nodes, np.array([value for _, value in rows], np.float64))
+
+
+def tree_of_stacks(stacks: Iterable[Sequence[str]], table: NameTable | None = None) -> tuple[NameTree, Indices]:
+    """The tree of stacks (root first), and the node of each."""
     table = table or NameTable()
-    parents, names, ends = prefix_tree(frames for frames, _ in rows)
+    parents, names, ends = prefix_tree(stacks)
     numbers = table.intern(functions(names[1:]))
     builder = TreeBuilder(table)
     builder.extend(np.array(parents, np.intp), np.concatenate([np.zeros(1, np.intp), numbers]))
     tree, nodes = builder.tree()
-    return weigh(tree, nodes[np.array(ends, np.intp)], np.array([value for _, value in rows], np.float64))
+    return tree, nodes[np.array(ends, np.intp)]
 
 
 def path(tree: WeighedTree, node: int) -> tuple[str, ...]:

@@ -97,4 +97,4 @@ def test_seconds_over_the_budget_are_refused() -> None:
     ticks = iter([0.0, 30.0, 30.1])
     rows = [piece("a", [1], [1], [1]), piece("a", [1], [1], [1])]
     with pytest.raises(LimitExceeded, match="more than 30 s"):
-        key_weights(store(*rows), SELECTION, COLUMNS, clock=lambda: next(ticks))
+        key_weights(store(*rows), SELECTION, COLUMNS, MergeBudget(clock=lambda: next(ticks)))

@@ -8,7 +8,7 @@ import pytest
 
 from server.errors import LimitExceeded
 from server.query import replicates
-from server.query.merge import MergeBudget
+from server.query.merge import MergeBudget, Meter
 from server.query.profile_query import ProfileQuery
 from server.query.replicates import MOST_REPLICATES, replicated_weights, replication
 from server.query.selector import parse_selector
@@ -69,7 +69,7 @@ def test_a_huge_dictionary_has_fewer_replicates(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_budget_of_a_graph_holds_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replicates, "MergeBudget", lambda: MergeBudget(rows=3))
+    monkeypatch.setattr(replicates, "Meter", lambda: Meter(MergeBudget(rows=3)))
     store = store_of(hosts=2, windows=2)
     with pytest.raises(LimitExceeded, match="more than 3 rows"):
         replicated_weights(store, chosen_of(store), RANGE, COLUMNS)

@@ -3,7 +3,7 @@
 
 import pytest
 
-from server.query import timeline_query
+from server.query import slot_sums
 from server.query.profile_query import ProfileQuery
 from server.query.selector import parse_selector
 from server.query.slots import choose_slots
@@ -25,7 +25,7 @@ def made() -> tuple[FakeStore, ProfileQuery]:
 
 @pytest.mark.parametrize("cells", [1, 6, 1000])
 def test_sums_do_not_depend_on_how_much_is_read_at_once(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline_query, "MOST_CELLS", cells)
+    monkeypatch.setattr(slot_sums, "MOST_CELLS", cells)
     _, query = made()
     assert line(query, parse_selector("cpu"), SLOTS, "samples").values == [43, None, 3]
     assert line(query, parse_selector('cpu{host="b"}'), SLOTS, "samples").values == [34, None, None]

@@ -6,11 +6,24 @@ from dataclasses import replace
 
 import pytest
 
+from server.query.merge import key_weights
 from server.store import compact
 from server.store.protocol import Selection
 from server.store.sql_store import SqlStore
 from tests.support.batches import batch_of, push_of
-from tests.support.pushes import MINUTE_NS, MINUTE_UNIX_NS, SECOND_NS, STACK, compact_all, decoded, push_rows, timeline_total, totals
+from tests.support.event_batches import KINDS, EventRow, Window, push_window
+from tests.support.pushes import (
+    ALL_TIME,
+    MINUTE_NS,
+    MINUTE_UNIX_NS,
+    SECOND_NS,
+    STACK,
+    compact_all,
+    decoded,
+    push_rows,
+    timeline_total,
+    totals,
+)
 
 LATER = MINUTE_UNIX_NS + 10 * MINUTE_NS
 WINDOW = 10 * SECOND_NS
@@ -132,3 +145,33 @@ def test_questions_see_one_total_while_windows_arrive_and_blocks_are_made(store:
         is_over.set()
         reader.join()
     assert set(seen) == {total}
+
+
+def event_totals(store: SqlStore, kind: str) -> dict[str, int]:
+    """Total of every column of a kind."""
+    names = tuple(column.name for info in store.kinds() if info.name == kind for column in info.columns)
+    merged = key_weights(store, Selection(kind, *ALL_TIME), names)
+    return {name: value for weights in merged.services.values() for name, value in weights.totals.items() if value}
+
+
+def test_kinds_with_many_columns_keep_sums_largest_values_objects_and_seconds(store: SqlStore) -> None:
+    """85 columns, absent ones in some windows, values beyond 2^32, rows that differ in one part of their key only."""
+    every = {name: 3 << 33 for name, _, _ in KINDS["tcp"]}
+    lock = {"count": 2, "ns": 5, "max_ns": 7}
+    keys = [{"stack": ["main", "take"]}, {"second": ["main", "give"]}, {"object": "a"}, {"thread": "t"}, {"wait_class": "lock"}, {}]
+    for at in range(12):
+        rows = [EventRow(every if at % 2 else {"connects": 23, "rtt_max_ns": at}, object="out :80")]
+        locks = [EventRow({**lock, "max_ns": 7 + at}, **key) for key in keys]
+        push_window(store, Window({"tcp": rows, "lock": locks}, host=f"host-{at % 2}".encode()), at + 1, MINUTE_UNIX_NS + at * WINDOW)
+    assert len(KINDS["tcp"]) > 64
+    before = event_totals(store, "tcp"), event_totals(store, "lock")
+    maxima = {"rtt_max_ns"}
+    sums = {name: 6 * (3 << 33) + (6 * 23 if name == "connects" else 0) for name in every if name not in maxima}
+    assert before == ({**sums, "rtt_max_ns": 3 << 33}, {"count": 12 * 6 * 2, "ns": 12 * 6 * 5, "max_ns": 18})
+    compact_all(store, LATER)
+    assert (event_totals(store, "tcp"), event_totals(store, "lock")) == before
+    assert block_count(store) == 4  # two kinds, two minutes
+    (weights,) = key_weights(store, Selection("lock", *ALL_TIME), ("count",)).services.values()
+    assert sorted(weights.columns["count"].tolist())[-6:] == [24] * 6
+    timeline = store.timeline(Selection("lock", MINUTE_UNIX_NS, MINUTE_UNIX_NS + 2 * MINUTE_NS), MINUTE_NS)
+    assert timeline.columns["max_ns"].max(axis=0).tolist() == [12, 18]
