@@ -16,6 +16,8 @@ from agent.errors import ConfigError
 Value = TypeVar("Value", str, int, bool)
 _HOST_BYTES = 256
 """What the server takes as the value of a label."""
+KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp")
+"""All there are, whether this kernel offers them or not."""
 Check = Callable[[Any], str | None]
 """Gives a sentence when a value cannot be used."""
 
@@ -52,6 +54,11 @@ def _numbers(value: str) -> str | None:
     return None if is_list else "must be numbers with commas between"
 
 
+def _kinds(value: str) -> str | None:
+    unknown = sorted({part.strip() for part in value.split(",") if part.strip()} - {"all", *KINDS})
+    return f"must be all or some of {', '.join(KINDS)}: not {', '.join(unknown)}" if unknown else None
+
+
 def _level(value: str) -> str | None:
     return None if value in {"debug", "info", "warning", "error"} else "must be debug, info, warning or error"
 
@@ -72,11 +79,21 @@ class Settings:
     spool_bytes: int = _row(512 << 20, "Most bytes of windows kept while the server cannot be reached.", _between(1 << 20, 1 << 40))
     spool_h: int = _row(24, "Longest time a window is kept, hours.", _between(1, 24 * 30))
     log_level: str = _row("info", "How much is logged: debug, info, warning or error.", _level)
+    kinds: str = _row("all", "What is profiled: all that this kernel offers, or kinds with commas between; cpu always is.", _kinds)
+    threshold_us: int = _row(1000, "Waits and calls shorter than this are added up without their stacks, microseconds.", _between(0, 10**8))
+    events_per_s: int = _row(
+        20_000, "Events a second and CPU above which a kind runs in duty cycles, scaled by time; 0 for no limit.", _between(0, 10**8)
+    )
     stacks_entries: int = _row(0, "Stacks the kernel maps hold; 0 sizes them by CPUs, rate and window.", _between(0, 1 << 20))
 
     def pids(self) -> frozenset[int]:
         """The PIDs of `pid`."""
         return frozenset(int(part) for part in self.pid.split(",") if part)
+
+    def wants(self, kind: str) -> bool:
+        """Whether `kinds` names it, or all."""
+        named = {part.strip() for part in self.kinds.split(",")}
+        return kind in named or "all" in named
 
     def host_name(self) -> bytes:
         """The name this host goes by."""

@@ -2,12 +2,16 @@
 """What the agent says of itself and of its host with every window."""
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agent import __version__
 from agent.config import Settings
 from agent.records.kernel_layout import KernelLayout
 from emberwatch.v1 import batch_pb2 as pb
+
+_REASON_CHARACTERS = 160
 
 
 class SpoolFacts(Protocol):
@@ -19,7 +23,22 @@ class SpoolFacts(Protocol):
         ...
 
 
-def host_facts(settings: Settings, layout: KernelLayout, spool: SpoolFacts) -> pb.HostFacts:
+@dataclass(frozen=True, slots=True)
+class KindFacts:
+    """Which kinds are not as they should be."""
+
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Wanted and not running: why."""
+    limited: Mapping[str, float] = field(default_factory=dict)
+    """Running in duty cycles: share of the time."""
+
+    def flags(self) -> list[str]:
+        """`kind_off:KIND:why` and `kind_limited:KIND:percent`."""
+        off = [f"kind_off:{kind}:{_first_line(reason)}" for kind, reason in self.refused.items()]
+        return off + [f"kind_limited:{kind}:{share * 100:.0f}" for kind, share in self.limited.items()]
+
+
+def host_facts(settings: Settings, layout: KernelLayout, spool: SpoolFacts, kinds: KindFacts) -> pb.HostFacts:
     """Host, agent and health; flags are sorted."""
     flags = {
         "kallsyms_hidden": layout.is_hidden,
@@ -32,6 +51,11 @@ def host_facts(settings: Settings, layout: KernelLayout, spool: SpoolFacts) -> p
         online_cpus=os.sysconf("SC_NPROCESSORS_ONLN"),
         agent_version=__version__,
         rate_hz=settings.rate_hz,
-        flags=sorted(name for name, is_set in flags.items() if is_set),
+        flags=sorted([*(name for name, is_set in flags.items() if is_set), *kinds.flags()]),
         window_s=settings.window_s,
     )
+
+
+def _first_line(reason: str) -> str:
+    """As much of a reason as fits into a flag."""
+    return reason.partition("\n")[0][:_REASON_CHARACTERS]

@@ -8,16 +8,15 @@
 #include "shared/process.h"
 #include "shared/window.h"
 #include "shared/limit.h"
+#include "shared/sight.h"
 #include "shared/stack.h"
+#include "shared/home.h"
 #include "shared/registers.h"
-#include "shared/unwind.h"
+#include "shared/unwind_begin.h"
 
 enum {
-	SEEN_ENTRIES = 16384,
-	NEW_PROCESSES_PAGES = 16,
 	EXECS_A_SLOT = 50,
 	SLOT_SHIFT = 30, /* of nanoseconds: about a second */
-	ERROR_TOO_BIG = -7,
 };
 
 /* As CPU_KEY in agent/records/drain.py: 56 bytes, no holes. */
@@ -46,29 +45,13 @@ struct tick_counts {
 	u64 seen_full;	    /* processes not signalled */
 };
 
-/* Shapes of the inner maps; the real ones are made by the collector, as large as it needs. When counts are full the tick is
- * counted as map_full; when stacks are full the sample is kept without its stack. */
+/* Shape of the inner maps; the real ones are made by the collector, as large as it needs. When they are full the tick is counted
+ * as map_full. */
 BPF_HASH(counts_shape, struct cpu_key, u64, 1);
 BPF_ARRAY_OF_MAPS(counts, "counts_shape", BUFFERS);
-BPF_HASH(stacks_shape, u64, stack_words, 1);
-BPF_ARRAY_OF_MAPS(stacks, "stacks_shape", BUFFERS);
 
 /* Key: buffer. */
 BPF_PERCPU_ARRAY(ticks, struct tick_counts, BUFFERS);
-
-/* Processes that were signalled. Bound: SEEN_ENTRIES; when full they are not signalled and counted. The collector empties it. */
-BPF_HASH(seen, struct process_key, u64, SEEN_ENTRIES);
-
-/* A record of new_processes. */
-struct sighting {
-	struct process_key process;
-	u32 is_exec; /* it began a moment ago and has no sample yet */
-	u32 padding;
-};
-
-/* Records: struct sighting, at exec, at first sight, and when its mappings are not those it was unwound by any more. When full they are
- * lost; the process is looked at at the end of the window. */
-BPF_RINGBUF_OUTPUT(new_processes, NEW_PROCESSES_PAGES);
 
 /* Execs told of in the running second; those above EXECS_A_SLOT are found by their first sample. CPUs may lose a count to each other. */
 struct exec_slot {
@@ -89,28 +72,8 @@ struct pending {
 /* Key: 0. */
 BPF_PERCPU_ARRAY(pending, struct pending, 1);
 
-static __always_inline void tell(struct process_key *process, u32 is_exec)
-{
-	struct sighting found = {};
-
-	found.process = *process;
-	found.is_exec = is_exec;
-	new_processes.ringbuf_output(&found, sizeof(found), 0);
-}
-
-static __always_inline void signal_once(struct process_key *process, struct tick_counts *tick)
-{
-	u64 yes = 1;
-	int refusal;
-
-	if (seen.lookup(process))
-		return;
-	refusal = seen.insert(process, &yes);
-	if (!refusal)
-		tell(process, 0);
-	else if (refusal != ERROR_EXISTS)
-		tick->seen_full++;
-}
+/* Key: 0. The program that walks on. Filled by the collector, which holds it: it empties when its last descriptor closes. */
+BPF_PROG_ARRAY(unwinders, 1);
 
 static __always_inline void count(void *inner, struct cpu_key *key, struct tick_counts *tick)
 {
@@ -133,16 +96,6 @@ static __always_inline void count(void *inner, struct cpu_key *key, struct tick_
 		tick->map_busy++;
 }
 
-static __always_inline bool find_home(struct stack_home *home, int buffer)
-{
-	int zero = 0;
-	struct settings *setting = settings.lookup(&zero);
-
-	home->stacks = stacks.lookup(&buffer);
-	home->seed = setting ? setting->stack_seed : 0;
-	return setting && home->stacks;
-}
-
 /* The stack is as it is: count the sample. */
 static __always_inline void store(struct pending *sample, struct tick_counts *tick)
 {
@@ -163,6 +116,26 @@ static __always_inline void process_of(struct process_key *process, struct cpu_k
 	process->exec_id = key->exec_id;
 }
 
+/* Begin a walk at the registers of `ctx`, or at those of user space when the CPU is in the kernel. False when it cannot be. */
+static __always_inline bool begin_at_registers(struct bpf_perf_event_data *ctx, struct process_key *process, u64 code_segment)
+{
+	struct unwinding *at = begin_unwinding(SCRATCH_TICK, process);
+
+	if (!at)
+		return false;
+	if (is_user_mode(code_segment)) {
+		at->ip = ctx->regs.ip;
+		at->sp = ctx->regs.sp;
+		at->bp = ctx->regs.bp;
+		at->ax = ctx->regs.ax;
+		at->r10 = ctx->regs.r10;
+		at->r11 = ctx->regs.r11;
+	} else {
+		saved_registers(at, &code_segment);
+	}
+	return is_64_bit(code_segment);
+}
+
 /* Kernel part, then user part if there is any; the latter may end in on_tick_unwind, and then this does not return. */
 static __always_inline void walk(struct bpf_perf_event_data *ctx, struct pending *sample, struct stack_home *home,
 				 struct current_task *current, bool is_unwinding)
@@ -174,7 +147,7 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct pending
 		key->kernel_stack = store_stack(ctx, 0, STOP_NONE, home, &key->kernel_error);
 	if (!current->has_memory)
 		return;
-	if (is_unwinding && begin_unwinding(ctx, &current->process, code_segment))
+	if (is_unwinding && begin_at_registers(ctx, &current->process, code_segment))
 		unwinders.call(ctx, 0);
 	key->user_stack = store_stack(ctx, BPF_F_USER_STACK, is_unwinding ? STOP_NO_TABLE : STOP_NONE, home, &key->user_error);
 }
@@ -199,7 +172,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, int buffer, 
 	struct pending *sample = pending.lookup(&zero);
 
 	read_current_task(&current, pid);
-	if (!setting || !sample || !find_home(&home, buffer)) {
+	if (!setting || !sample || !find_home(&home, buffer, SCRATCH_TICK)) {
 		tick->map_busy++;
 		return;
 	}
@@ -208,7 +181,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, int buffer, 
 		return;
 	}
 	if (!current.is_kernel_thread)
-		signal_once(&current.process, tick);
+		tick->seen_full += !signal_once(&current.process);
 	begin_sample(sample, &current, buffer);
 	walk(ctx, sample, &home, &current, setting->is_unwinding);
 	store(sample, tick);
@@ -266,9 +239,10 @@ int on_exec(struct bpf_raw_tracepoint_args *ctx)
 int on_tick_unwind(struct bpf_perf_event_data *ctx)
 {
 	int zero = 0;
+	u32 scratch = SCRATCH_TICK;
 	struct pending *sample = pending.lookup(&zero);
-	struct unwinding *at = unwinding.lookup(&zero);
-	struct stack *stack = walked.lookup(&zero);
+	struct unwinding *at = unwinding.lookup(&scratch);
+	struct stack *stack = walked.lookup(&scratch);
 	struct stack_home home = {};
 	struct process_key process = {};
 	struct tick_counts *tick;
@@ -284,13 +258,10 @@ int on_tick_unwind(struct bpf_perf_event_data *ctx)
 	}
 	buffer = sample->buffer;
 	tick = ticks.lookup(&buffer);
-	if (!tick || !find_home(&home, buffer))
+	if (!tick || !find_home(&home, buffer, SCRATCH_TICK))
 		return 0;
-	stack->stop = final_stop(at, stop);
 	process_of(&process, &sample->key);
-	if (stack->stop == STOP_NO_MAPPING && should_tell(&process))
-		tell(&process, 0);
-	sample->key.user_stack = keep_stack(stack, &home, &sample->key.user_error);
+	sample->key.user_stack = end_unwinding(at, stack, stop, &process, &home, &sample->key.user_error);
 	store(sample, tick);
 	return 0;
 }

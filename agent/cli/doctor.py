@@ -5,11 +5,15 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from agent.kernel.attempts import has_bcc, real_attempts
 from agent.kernel.capabilities import Capability, CollectorReport, HostView, State, capabilities, examine
-from agent.profilers.cpu import SPEC
+from agent.profilers.cpu import SPEC, CpuSettings
+from agent.profilers.event_host import EventSettings
+from agent.profilers.registry import EVENT_KINDS
+from agent.profilers.suite import Suite
 
 _SIGNS = {State.WORKS: "ok", State.LIMITED: "limited", State.MISSING: "missing"}
 _NEEDED = "cpu"
@@ -21,12 +25,29 @@ def report(as_json: bool) -> tuple[bool, str]:
         system = os.uname()
         host = HostView(system.release, system.machine, real_attempts(SPEC, Path(headers)))
         collectors, everything = examine(host, has_bcc), capabilities(host, has_bcc)
-    works = any(each.name == _NEEDED and each.state is not State.MISSING for each in collectors)
+        collectors += _event_kinds(Path(headers)) if _works(collectors) else ()
+    works = _works(collectors)
     if as_json:
         return works, json.dumps(
             {"works": works, "collectors": [_facts(each) for each in collectors], "host": [_fact(each) for each in everything]}, indent=2
         )
     return works, _text(collectors, everything, works)
+
+
+def _works(collectors: Sequence[CollectorReport]) -> bool:
+    return any(each.name == _NEEDED and each.state is not State.MISSING for each in collectors)
+
+
+def _event_kinds(headers: Path) -> tuple[CollectorReport, ...]:
+    """Starts and ends all profilers: what each event kind needs is tried, not guessed."""
+    with closing(Suite.start(CpuSettings(header_directory=headers), EventSettings())) as suite:
+        refusals = suite.refusals
+    return tuple(
+        CollectorReport(kind, State.MISSING, (Capability("program", State.MISSING, refusals[kind]),))
+        if kind in refusals
+        else CollectorReport(kind, State.WORKS, ())
+        for kind in EVENT_KINDS
+    )
 
 
 def _text(collectors: Sequence[CollectorReport], everything: Sequence[Capability], works: bool) -> str:

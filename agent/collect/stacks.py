@@ -15,7 +15,7 @@ import numpy.typing as npt
 from agent.collect.locate import Locator
 from agent.collect.places import BINARY_SHIFT, NUMBER_SHIFT
 from agent.collect.ragged import Index, bounds_from_lengths, flat_index
-from agent.records.drain import STACK_MAP_FULL, CpuDrain, Stacks, StackStop
+from agent.records.drain import STACK_MAP_FULL, Stacks, StackStop
 from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Fate, Process
 from emberwatch.v1 import marks_pb2 as marks
@@ -59,8 +59,41 @@ class RowStacks:
     codes: U64
     bounds: Index
     stack_of_row: Index
-    losses: dict[LossReason, int]
-    """Samples that were stored without their whole stack, by reason (100 and up)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackedRows:
+    """Rows that have stacks, of all kinds of a window together."""
+
+    keys: npt.NDArray[np.void]
+    """dtype CPU_KEY."""
+    stacks: Stacks
+    counts: U64
+    """Events of each row."""
+    kind_of_row: Index
+
+
+class StackLosses:
+    """Events that were stored without their whole stack, by kind and reason (100 and up)."""
+
+    def __init__(self, rows: StackedRows) -> None:
+        self._rows = rows
+        self._lost: dict[int, dict[LossReason, int]] = {}
+
+    def add(self, reason: LossReason, rows: Flags) -> None:
+        """Count these rows."""
+        if not rows.any():
+            return
+        kinds, counts = self._rows.kind_of_row[rows], self._rows.counts[rows]
+        for kind in np.unique(kinds).tolist():
+            value = int(counts[kinds == kind].sum())
+            if value:
+                of_kind = self._lost.setdefault(kind, {})
+                of_kind[reason] = of_kind.get(reason, 0) + value
+
+    def of_kind(self, kind: int) -> dict[LossReason, int]:
+        """By reason."""
+        return self._lost.get(kind, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +115,20 @@ class Sources:
     layout: KernelLayout
 
 
-def stacks_of_rows(drain: CpuDrain, sources: Sources) -> RowStacks:
-    """Lay out the stack of every row of `drain`; each has at least one frame."""
-    keys, stacks, counts = drain.keys, drain.stacks, drain.counts
-    losses: dict[LossReason, int] = {}
+def stacks_of_rows(rows: StackedRows, sources: Sources, losses: StackLosses) -> RowStacks:
+    """Lay out the stack of every row; each has at least one frame."""
+    keys, stacks = rows.keys, rows.stacks
     kernel = _wanted_stack(keys["kernel_stack"], stacks)
     user = _wanted_stack(keys["user_stack"], stacks)
     kernel_part = _part_numbers(kernel, keys["kernel_error"])
     user_part = _part_numbers(user, keys["user_error"])
-    _mark_errors(kernel_part, user_part, keys, counts, losses)
-    _mark_fates(user_part, sources, counts, losses)
-    _count_incomplete(kernel_part, user_part, (kernel, user), drain, losses)
+    _mark_errors(kernel_part, user_part, keys, losses)
+    _mark_fates(user_part, sources, losses)
+    _count_incomplete(kernel_part, user_part, (kernel, user), stacks, losses)
     is_user_stack = user_part >= _FIRST_STACK
     user_part[is_user_stack] += sources.process_of_row[is_user_stack] * len(stacks.hashes)
     user_part[(user_part == 0) & (kernel_part == 0)] = marks.MARK_NO_STACK
-    return _paired(_parts(kernel_part, stacks, sources, is_user=False), _parts(user_part, stacks, sources, is_user=True), losses)
+    return _paired(_parts(kernel_part, stacks, sources, is_user=False), _parts(user_part, stacks, sources, is_user=True))
 
 
 def _wanted_stack(hashes: U64, stacks: Stacks) -> Index:
@@ -111,7 +143,7 @@ def _part_numbers(stack: Index, errors: npt.NDArray[np.int16]) -> Index:
     return np.where((errors == 0) & (stack != _NOT_FOUND), stack + _FIRST_STACK, 0)
 
 
-def _mark_errors(kernel_part: Index, user_part: Index, keys: npt.NDArray[np.void], counts: U64, losses: dict[LossReason, int]) -> None:
+def _mark_errors(kernel_part: Index, user_part: Index, keys: npt.NDArray[np.void], losses: StackLosses) -> None:
     """Put marks where a stack was lost. A hash without its stack counts as lost for another cause."""
     kernel_error = np.where((keys["kernel_stack"] != 0) & (kernel_part == 0) & (keys["kernel_error"] == 0), 1, keys["kernel_error"])
     user_error = np.where((keys["user_stack"] != 0) & (user_part == 0) & (keys["user_error"] == 0), 1, keys["user_error"])
@@ -122,44 +154,36 @@ def _mark_errors(kernel_part: Index, user_part: Index, keys: npt.NDArray[np.void
     for error in np.unique(user_error[user_error != 0]).tolist():
         mark, reason = _LOST.get(error, _LOST_OTHER)
         _mark(user_part, user_error == error, mark)
-        _add(losses, reason, counts[user_error == error])
+        losses.add(reason, user_error == error)
     for error in np.unique(kernel_error[kernel_error != 0]).tolist():
         mark, reason = _LOST_OTHER if error == _EFAULT else _LOST.get(error, _LOST_OTHER)
         _mark(kernel_part, kernel_error == error, mark)
-        _add(losses, reason, counts[kernel_error == error])
+        losses.add(reason, kernel_error == error)
 
 
-def _mark_fates(user_part: Index, sources: Sources, counts: U64, losses: dict[LossReason, int]) -> None:
+def _mark_fates(user_part: Index, sources: Sources, losses: StackLosses) -> None:
     """Put one mark for the user part of a process whose mappings could not be had."""
     for fate, (mark, reason) in _LOST_FATE.items():
         gone = [index for index, process in enumerate(sources.processes) if process.fate is fate]
         if gone:
             rows = (user_part >= _FIRST_STACK) & np.isin(sources.process_of_row, gone)
             _mark(user_part, rows, mark)
-            _add(losses, reason, counts[rows])
+            losses.add(reason, rows)
 
 
-def _count_incomplete(
-    kernel_part: Index, user_part: Index, found: tuple[Index, Index], drain: CpuDrain, losses: dict[LossReason, int]
-) -> None:
-    is_truncated = drain.stacks.is_truncated
+def _count_incomplete(kernel_part: Index, user_part: Index, found: tuple[Index, Index], stacks: Stacks, losses: StackLosses) -> None:
+    is_truncated = stacks.is_truncated
     kernel, user = found
     if is_truncated.any():
         rows = (kernel_part >= _FIRST_STACK) & is_truncated[kernel] | (user_part >= _FIRST_STACK) & is_truncated[user]
-        _add(losses, marks.LOSS_REASON_TRUNCATED, drain.counts[rows])
-    is_stopped = (_MARK_OF_STOP[drain.stacks.stops] != 0) & ~is_truncated
+        losses.add(marks.LOSS_REASON_TRUNCATED, rows)
+    is_stopped = (_MARK_OF_STOP[stacks.stops] != 0) & ~is_truncated
     if is_stopped.any():
-        _add(losses, marks.LOSS_REASON_UNWIND_STOPPED, drain.counts[(user_part >= _FIRST_STACK) & is_stopped[user]])
+        losses.add(marks.LOSS_REASON_UNWIND_STOPPED, (user_part >= _FIRST_STACK) & is_stopped[user])
 
 
 def _mark(part: Index, rows: Flags, mark: Mark) -> None:
     part[rows] = int(mark)
-
-
-def _add(losses: dict[LossReason, int], reason: LossReason, counts: U64) -> None:
-    value = int(counts.sum())
-    if value:
-        losses[reason] = losses.get(reason, 0) + value
 
 
 def _parts(part_numbers: Index, stacks: Stacks, sources: Sources, *, is_user: bool) -> _Parts:
@@ -188,7 +212,7 @@ def _parts(part_numbers: Index, stacks: Stacks, sources: Sources, *, is_user: bo
     return _Parts(codes, bounds, of_row)
 
 
-def _paired(kernel: _Parts, user: _Parts, losses: dict[LossReason, int]) -> RowStacks:
+def _paired(kernel: _Parts, user: _Parts) -> RowStacks:
     """Lay out the distinct pairs (kernel part, user part), and say which frames are return addresses.
 
     Only the first frame of a stack is where the CPU was; places that are no addresses (marks, names) are the same everywhere.
@@ -204,4 +228,4 @@ def _paired(kernel: _Parts, user: _Parts, losses: dict[LossReason, int]) -> RowS
     bounds = piece_bounds[::2]
     is_return = codes >> BINARY_SHIFT
     is_return[bounds[:-1]] = 0
-    return RowStacks(codes | is_return, bounds, stack_of_row, losses)
+    return RowStacks(codes | is_return, bounds, stack_of_row)

@@ -18,7 +18,9 @@ class ThreadNames:
         self._distinct: dict[bytes, set[bytes]] = {}
 
     def name(self, service: bytes, comm: bytes) -> bytes:
-        """Answer `comm` with each run of digits as one N, or OTHER when the service has 64 names already."""
+        """Answer `comm` with each run of digits as one N, or OTHER when the service has 64 names already. No name stays none."""
+        if not comm:
+            return comm
         names = self._by_service.get(service)
         if names is None:
             if len(self._by_service) >= _MOST_SERVICES:

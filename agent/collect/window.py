@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the batch of one window (hop 5 of the path in README): rows of (series, stack, thread), tables, accounts."""
+"""Builds the batch of one window (hop 5 of the path in README): rows of (series, stack, thread ...), tables, accounts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from agent.collect.kind_rows import CPU_KIND, KindRows, RowTable, row_table
 from agent.collect.locate import Locator
 from agent.collect.places import PlaceTable
 from agent.collect.ragged import Index
-from agent.collect.stacks import Sources, stacks_of_rows
+from agent.collect.rows import MergedRows, RowKeys, merged
+from agent.collect.stacks import Sources, StackedRows, StackLosses, stacks_of_rows
 from agent.collect.tables import TableBuilder
 from agent.collect.threads import ThreadNames
 from agent.collect.tree import tree_from_stacks
 from agent.records.drain import CpuDrain
+from agent.records.event_drain import EventDrain, WindowDrain
 from agent.records.folded import Folded, Keys, Rows, Tables, Values, message_from_folded
 from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Process, ProcessKey
@@ -23,15 +26,14 @@ from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1.marks_pb2 import LossReason
 
 U64 = npt.NDArray[np.uint64]
+Losses = Mapping[LossReason, int]
 
 AGENT_SERVICE = b"emberwatch-agent"
 UNKNOWN_SERVICE = b"unknown"
 """For a process that was gone before its service could be told."""
-CPU_KIND = "cpu"
 OVERHEAD_KIND = "overhead"
 _LABEL_BYTES = 256
 _NO_ROWS = np.zeros(0, np.int64)
-_NODE_BITS, _THREAD_BITS = np.uint64(28), np.uint64(16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,16 @@ class _SeriesKey:
 
     service: bytes
     version: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Of all rows of the table: the series, and the node of the stack."""
+
+    series_keys: Sequence[_SeriesKey]
+    series_of_row: Index
+    node_of_row: Index
+    tables: TableBuilder
 
 
 class WindowBuilder:
@@ -51,67 +63,82 @@ class WindowBuilder:
         self._threads = ThreadNames()
 
     def build(
-        self, drain: CpuDrain, processes: Callable[[ProcessKey], Process], layout: KernelLayout, facts: WindowFacts
+        self, drain: WindowDrain, processes: Callable[[ProcessKey], Process], layout: KernelLayout, facts: WindowFacts
     ) -> pb.FoldedBatch:
-        """Build the whole batch of one window. `processes` must answer for every key of `drain`."""
+        """Build the whole batch of one window. `processes` must answer for every key of `drain`, those of second stacks too."""
         if self._places.is_full:
             self._places = PlaceTable()
             self._locator = Locator(self._places)
         tables = TableBuilder(self._places)
-        losses: dict[LossReason, int] = {}
+        table = row_table(drain)
+        losses = StackLosses(StackedRows(table.keys, table.stacks, table.counts, table.kind_of_row))
         series: list[Rows] = []
-        if len(drain.keys):
-            series, tree_tables, losses = self._cpu_rows(drain, processes, layout, (facts, tables))
+        if len(table.keys):
+            series, finished, losses = self._rows(table, (processes, layout), (drain.cpu.period_ns, facts, tables))
         else:
-            tree_tables = tables.finished(_NO_ROWS, _NO_ROWS, np.zeros(0, np.uint64))
+            finished = tables.finished(_NO_ROWS, _NO_ROWS, np.zeros(0, np.uint64))
         if facts.overhead is not None:
             series.append(_overhead_rows(facts.overhead, facts))
-        account = _account(drain, losses, facts)
-        return message_from_folded(Folded(facts.host, tree_tables, tuple(series), [account]))
+        accounts = [_cpu_account(drain.cpu, losses.of_kind(0), facts)]
+        accounts += [_event_account(one, losses.of_kind(number)) for number, one in enumerate(drain.events, start=1)]
+        return message_from_folded(Folded(facts.host, finished, tuple(series), accounts))
 
-    def _cpu_rows(
+    def _rows(
         self,
-        drain: CpuDrain,
-        find: Callable[[ProcessKey], Process],
-        layout: KernelLayout,
-        into: tuple[WindowFacts, TableBuilder],
-    ) -> tuple[list[Rows], Tables, dict[LossReason, int]]:
-        facts, tables = into
-        process_keys, process_of_row = _distinct_processes(drain.keys)
+        table: RowTable,
+        places: tuple[Callable[[ProcessKey], Process], KernelLayout],
+        into: tuple[int, WindowFacts, TableBuilder],
+    ) -> tuple[list[Rows], Tables, StackLosses]:
+        find, layout = places
+        period_ns, facts, tables = into
+        process_keys, process_of_row = _distinct_processes(table.keys)
         found = [find(key) for key in process_keys]
-        stacks = stacks_of_rows(drain, Sources(self._locator, found, process_of_row, layout))
+        stacked = np.flatnonzero(table.has_stack)
+        rows = StackedRows(table.keys[stacked], table.stacks, table.counts[stacked], table.kind_of_row[stacked])
+        losses = StackLosses(rows)
+        stacks = stacks_of_rows(rows, Sources(self._locator, found, process_of_row[stacked], layout), losses)
         self._locator.trim()
         codes, frames = np.unique(stacks.codes, return_inverse=True)
         tree = tree_from_stacks(frames + 1, stacks.bounds)
+        node_of_row = np.zeros(len(table.keys), np.int64)
+        node_of_row[stacked] = tree.leaves[stacks.stack_of_row]
         series_keys, series_of_process = _numbered([_SeriesKey(process.service or UNKNOWN_SERVICE, process.version) for process in found])
-        series_of_row = np.array(series_of_process, np.int64)[process_of_row]
-        services = [key.service for key in series_keys]
-        thread_of_row = self._threads_of_rows(drain.keys["comm"], series_of_row, services, tables)
-        rows = _merged(series_of_row, tree.leaves[stacks.stack_of_row], thread_of_row, drain.counts)
-        series = [
-            _rows_of_series(_labels(key.service, key.version, facts), rows, index, drain.period_ns) for index, key in enumerate(series_keys)
-        ]
-        return series, tables.finished(tree.parents, tree.frames, codes), stacks.losses
+        where = _Found(series_keys, np.array(series_of_process, np.int64)[process_of_row], node_of_row, tables)
+        series: list[Rows] = []
+        for kind in table.kinds:
+            if kind.end > kind.first:
+                series += _series_of_kind(kind, self._merged(kind, table, where), where.series_keys, (period_ns, facts))
+        return series, tables.finished(tree.parents, tree.frames, codes), losses
 
-    def _threads_of_rows(
-        self, comms: npt.NDArray[np.bytes_], series_of_row: Index, services: Sequence[bytes], tables: TableBuilder
-    ) -> Index:
+    def _merged(self, kind: KindRows, table: RowTable, where: _Found) -> MergedRows:
+        rows = slice(kind.first, kind.end)
+        series = where.series_of_row[rows]
+        keys = RowKeys(
+            series=series,
+            stacks=where.node_of_row[rows],
+            seconds=np.where(kind.second_of_row >= 0, where.node_of_row[kind.second_of_row], 0),
+            objects=_strings(kind.objects, kind.object_of_row, where.tables),
+            threads=self._threads_of_rows(table.keys["comm"][rows], series, where),
+            classes=_strings(kind.classes, kind.class_of_row, where.tables),
+        )
+        return merged(keys, [(column.merge, column.values) for column in kind.columns])
+
+    def _threads_of_rows(self, comms: npt.NDArray[np.bytes_], series_of_row: Index, where: _Found) -> Index:
         """Answer the string of each row's thread name. Distinct pairs only are looked at one by one."""
         distinct, comm_of_row = np.unique(comms, return_inverse=True)
         pairs, pair_of_row = np.unique(series_of_row * len(distinct) + comm_of_row, return_inverse=True)
         names = distinct.tolist()
-        strings = [tables.string(self._threads.name(services[pair // len(names)], names[pair % len(names)])) for pair in pairs.tolist()]
+        services = [key.service for key in where.series_keys]
+        strings = [
+            where.tables.string(self._threads.name(services[pair // len(names)], names[pair % len(names)])) for pair in pairs.tolist()
+        ]
         return np.array(strings, np.int64)[pair_of_row]
 
 
-@dataclass(frozen=True, slots=True)
-class _MergedRows:
-    """Rows sorted by series, stack, thread, no two alike."""
-
-    series: U64
-    stacks: Index
-    threads: Index
-    samples: U64
+def _strings(texts: Sequence[bytes], of_row: Index, tables: TableBuilder) -> Index:
+    """Answer the string of each row; only those that rows refer to become strings of the batch."""
+    used, row = np.unique(of_row, return_inverse=True)
+    return np.array([tables.string(texts[index]) for index in used.tolist()], np.int64)[row]
 
 
 def _distinct_processes(keys: npt.NDArray[np.void]) -> tuple[list[ProcessKey], Index]:
@@ -133,31 +160,33 @@ def _numbered(keys: Sequence[_SeriesKey]) -> tuple[list[_SeriesKey], list[int]]:
     return distinct, [numbers[key] for key in keys]
 
 
-def _merged(series: Index, stacks: Index, threads: Index, counts: U64) -> _MergedRows:
-    """Add up rows that became alike (processes of one service, thread names of one form)."""
-    packed = (series.astype(np.uint64) << _NODE_BITS | stacks.astype(np.uint64)) << _THREAD_BITS | threads.astype(np.uint64)
-    order = np.argsort(packed)
-    packed = packed[order]
-    is_first = np.ones(len(packed), np.bool_)
-    is_first[1:] = packed[1:] != packed[:-1]
-    samples = np.add.reduceat(counts[order], np.flatnonzero(is_first))
-    packed = packed[is_first]
-    nodes = packed >> _THREAD_BITS & np.uint64((1 << int(_NODE_BITS)) - 1)
-    names = packed & np.uint64((1 << int(_THREAD_BITS)) - 1)
-    return _MergedRows(packed >> (_NODE_BITS + _THREAD_BITS), nodes.astype(np.int64), names.astype(np.int64), samples)
-
-
-def _rows_of_series(labels: Sequence[pb.Label], merged: _MergedRows, series: int, period_ns: int) -> Rows:
-    first, end = np.searchsorted(merged.series, np.array([series, series + 1], np.uint64)).tolist()
-    zeros = np.zeros(end - first, np.int64)
-    keys = Keys(merged.stacks[first:end], zeros, zeros, merged.threads[first:end], zeros)
+def _series_of_kind(kind: KindRows, rows: MergedRows, series_keys: Sequence[_SeriesKey], said: tuple[int, WindowFacts]) -> list[Rows]:
+    """A Rows for each series that has any."""
+    period_ns, facts = said
     none = np.zeros(0, np.uint64)
-    columns = (
-        Values("samples", "count", pb.MERGE_SUM, 0, merged.samples[first:end]),
-        Values("ns", "ns", pb.MERGE_SUM, period_ns, none),
-        Values("observed", "count", pb.MERGE_SUM, 1, none),
-    )
-    return Rows(labels, CPU_KIND, none, keys, columns)
+    series = []
+    for number, key in enumerate(series_keys):
+        part = rows.of_series(number)
+        if part.stop == part.start:
+            continue
+        taken = rows.keys
+        keys = Keys(taken.stacks[part], taken.seconds[part], taken.objects[part], taken.threads[part], taken.classes[part])
+        columns = _values(kind, [values[part] for values in rows.values], period_ns)
+        series.append(Rows(_labels(key.service, key.version, facts), kind.kind, none, keys, columns))
+    return series
+
+
+def _values(kind: KindRows, values: Sequence[U64], period_ns: int) -> tuple[Values, ...]:
+    """Columns as they are sent: the first one always, others when they hold anything; two of cpu are multiples of the first."""
+    columns = [
+        Values(column.name, column.unit, column.merge, 0, of_rows)
+        for number, (column, of_rows) in enumerate(zip(kind.columns, values, strict=True))
+        if number == 0 or of_rows.any()
+    ]
+    if kind.kind == CPU_KIND:
+        none = np.zeros(0, np.uint64)
+        columns += [Values("ns", "ns", pb.MERGE_SUM, period_ns, none), Values("observed", "count", pb.MERGE_SUM, 1, none)]
+    return tuple(columns)
 
 
 def _overhead_rows(overhead: Overhead, facts: WindowFacts) -> Rows:
@@ -183,16 +212,32 @@ def _labels(service: bytes, version: bytes, facts: WindowFacts) -> list[pb.Label
     return [pb.Label(name=name, value=value[:_LABEL_BYTES]) for name, value in sorted(values.items())]
 
 
-def _account(drain: CpuDrain, stack_losses: dict[LossReason, int], facts: WindowFacts) -> pb.Account:
+def _cpu_account(drain: CpuDrain, stack_losses: Losses, facts: WindowFacts) -> pb.Account:
     """The account of the window; what earlier windows lost on their way is due and lost in this one."""
-    losses = dict(stack_losses)
-    for reason, value in (*drain.ticks.lost.items(), *facts.carried_losses.items()):
-        losses[reason] = losses.get(reason, 0) + value
     return pb.Account(
         kind=CPU_KIND,
         expected=drain.ticks.expected + sum(facts.carried_losses.values()),
         stored=int(drain.counts.sum()),
         idle=drain.ticks.idle,
         filtered=drain.ticks.filtered,
-        losses=[pb.Loss(reason=reason, value=value) for reason, value in sorted(losses.items()) if value],
+        losses=_losses(stack_losses, drain.ticks.lost, facts.carried_losses),
     )
+
+
+def _event_account(drain: EventDrain, stack_losses: Losses) -> pb.Account:
+    return pb.Account(
+        kind=drain.kind,
+        expected=drain.account.expected,
+        stored=int(drain.columns[0].values.sum()),
+        filtered=drain.account.filtered,
+        losses=_losses(stack_losses, drain.account.lost),
+    )
+
+
+def _losses(*parts: Losses) -> list[pb.Loss]:
+    """Added up by reason, ascending."""
+    sums: dict[LossReason, int] = {}
+    for part in parts:
+        for reason, value in part.items():
+            sums[reason] = sums.get(reason, 0) + value
+    return [pb.Loss(reason=reason, value=value) for reason, value in sorted(sums.items()) if value]

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has a child process compile and load a BPF program, and receives the descriptors of what it loaded."""
+"""Has a child process compile and load BPF programs, and receives the descriptors of what it loaded.
+
+Several sources are compiled as one text, so that they share maps and cost one start of the compiler. The first must load; any other
+that does not is left out, with the reason.
+"""
 
 import array
 import json
@@ -7,6 +11,8 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +30,46 @@ LOG_NOISE = ("WARNING: Linux version for eBPF", "WARNING: Due to this")
 LOG_TAIL_BYTES = 64 << 10
 
 
-def load(spec: ProgramSpec, header_directory: Path, read: ReadSource = packaged_source) -> LoadedProgram:
-    """Compile, load and take over the program; the header tree is kept in `header_directory`.
+def load(
+    spec: ProgramSpec, header_directory: Path, read: ReadSource = packaged_source, others: Sequence[ProgramSpec] = ()
+) -> LoadedProgram:
+    """Compile, load and take over `spec` and as many of `others` as can be; the header tree is kept in `header_directory`.
 
-    Raises KernelError with what the compiler or the verifier said last. Nothing of theirs reaches our standard error.
+    Raises KernelError with what the compiler or the verifier said last of `spec`. Nothing of theirs reaches our standard error.
     """
+    try:
+        return _load((spec, *others), header_directory, read)
+    except KernelError:
+        if not others:
+            raise
+    # One of them does not compile: a second each to find out which, and the rest runs.
+    loaded = _load((spec,), header_directory, read)
+    kept: list[ProgramSpec] = []
+    refusals: dict[str, str] = {}
+    for other in others:
+        try:
+            larger = _load((spec, *kept, other), header_directory, read)
+        except KernelError as error:
+            refusals[other.source] = str(error)
+        else:
+            loaded.close()
+            loaded = larger
+            kept.append(other)
+    return replace(loaded, refusals={**refusals, **loaded.refusals})
+
+
+def _load(specs: Sequence[ProgramSpec], header_directory: Path, read: ReadSource) -> LoadedProgram:
     request = {
-        "source": spec.source,
-        "text": expand_includes(spec.source, read),
-        "functions": {name: kind.value for name, kind in spec.functions.items()},
-        "maps": list(spec.maps),
+        "text": expand_includes([spec.source for spec in specs], read),
+        "specs": [
+            {
+                "source": spec.source,
+                "functions": {name: kind.value for name, kind in spec.functions.items()},
+                "maps": list(spec.maps),
+                "defines": dict(spec.defines),
+            }
+            for spec in specs
+        ],
         "header_directory": str(header_directory),
     }
     log_file = os.memfd_create("emberwatch-loader-log")
@@ -56,12 +92,16 @@ def _converse(request: dict[str, Any], log_file: int) -> tuple[dict[str, Any], l
             ours.shutdown(socket.SHUT_WR)
             return _receive(ours)
         except TimeoutError as error:
-            raise KernelError(f"loading {request['source']} took more than {TIMEOUT_S} s") from error
+            raise KernelError(f"loading {_sources(request)} took more than {TIMEOUT_S} s") from error
         except OSError as error:
-            raise KernelError(f"the loader of {request['source']} went away: {error.strerror}") from error
+            raise KernelError(f"the loader of {_sources(request)} went away: {error.strerror}") from error
         finally:
             child.kill()  # Does nothing to a child that has sent everything and is leaving.
             child.wait()
+
+
+def _sources(request: dict[str, Any]) -> str:
+    return ", ".join(spec["source"] for spec in request["specs"])
 
 
 def _start(command: list[str], peer: int, log_file: int) -> "subprocess.Popen[bytes]":
@@ -101,6 +141,7 @@ def _loaded(answer: dict[str, Any], descriptors: list[int], log_tail: str) -> Lo
         programs=dict(zip(names[:programs], descriptors[:programs], strict=True)),
         maps=dict(zip(names[programs:], descriptors[programs:], strict=True)),
         loader_peak_bytes=int(answer["peak_bytes"]),
+        refusals=dict(answer["refusals"]),
     )
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door of this package for profilers: a loaded program, its maps and what it is attached to. They import nothing else of it."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent.kernel import bpf
 from agent.kernel.attempts import require_rights
-from agent.kernel.bpf import delete, drain, lookup, read_all, update
+from agent.kernel.bpf import close, delete, drain, lookup, read_all, update
 from agent.kernel.buffers import BUFFERS, BufferedMap, MapShape, flip
 from agent.kernel.denylist import denials, refuse_denied
 from agent.kernel.loader import load
@@ -28,6 +29,7 @@ __all__ = [
     "ProgramType",
     "RingReader",
     "UnwindMaps",
+    "close",
     "delete",
     "drain",
     "flip",
@@ -53,12 +55,17 @@ class Program:
         self._attached: list[int] = []
 
     @classmethod
-    def load(cls, spec: ProgramSpec, header_directory: Path) -> "Program":
-        """Raises KernelError with what is wrong and what to do."""
+    def load(cls, spec: ProgramSpec, header_directory: Path, others: Sequence[ProgramSpec] = ()) -> "Program":
+        """Raises KernelError with what is wrong and what to do; what keeps one of `others` from running stands in `refusals`."""
         require_supported_machine()
         refuse_denied(spec, running_release())
         require_rights()
-        return cls(load(spec, header_directory))
+        return cls(load(spec, header_directory, others=others))
+
+    @property
+    def refusals(self) -> Mapping[str, str]:
+        """Sources that could not be loaded, and why."""
+        return self._loaded.refusals
 
     @property
     def loader_peak_bytes(self) -> int:
@@ -72,8 +79,17 @@ class Program:
         """Descriptor of a program."""
         return self._loaded.programs[name]
 
+    def functions(self) -> tuple[str, ...]:
+        """What is loaded."""
+        return tuple(self._loaded.programs)
+
     def attach_raw_tracepoint(self, tracepoint: str, function: str) -> None:
-        self._attached.append(bpf.attach_raw_tracepoint(tracepoint, self.function(function)))
+        """Until the program is closed."""
+        self._attached.append(self.open_raw_tracepoint(tracepoint, function))
+
+    def open_raw_tracepoint(self, tracepoint: str, function: str) -> int:
+        """Attach until the descriptor that is returned closes."""
+        return bpf.attach_raw_tracepoint(tracepoint, self.function(function))
 
     def measure_run_time(self) -> None:
         """Have the kernel measure its programs from now on; KernelError when it cannot."""

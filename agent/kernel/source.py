@@ -6,7 +6,7 @@ the file and line of every message of the compiler.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 
 from agent.errors import KernelError
@@ -31,9 +31,10 @@ def packaged_source(name: str) -> str:
         raise KernelError(f"BPF source {name!r} is missing from the installation: install the package again") from error
 
 
-def expand_includes(name: str, read: ReadSource = packaged_source) -> str:
-    """The text of `name` with every quoted include replaced by that file's text, each file once."""
-    return "".join(_expand(name, read, set(), 0))
+def expand_includes(names: Sequence[str], read: ReadSource = packaged_source) -> str:
+    """The texts of `names` one after another, with every quoted include replaced by that file's text, each file once."""
+    included: set[str] = set()
+    return "".join("".join(_expand(name, read, included, 0)) for name in names if name not in included)
 
 
 def _expand(name: str, read: ReadSource, included: set[str], depth: int) -> list[str]:

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -31,6 +31,8 @@ class ProgramSpec:
     functions: Mapping[str, ProgramType]
     maps: tuple[str, ...]
     hazards: frozenset[Hazard] = frozenset()
+    defines: Mapping[str, int] = field(default_factory=dict)
+    """Bounds of maps that depend on the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class LoadedProgram:
     maps: Mapping[str, int]
     loader_peak_bytes: int
     """Most memory the loader child ever held."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Sources that are not there, and why: their functions and maps are not either."""
 
     def close(self) -> None:
         for descriptor in (*self.programs.values(), *self.maps.values()):

@@ -110,8 +110,13 @@ class CpuProfiler:
     @classmethod
     def start(cls, settings: CpuSettings, now_ns: Callable[[], int] = time.monotonic_ns) -> "CpuProfiler":
         """Compile, load and attach. Raises KernelError with what is missing and the remedy."""
-        _check_rate(settings.rate_hz)
-        profiler = cls(settings, Program.load(SPEC, settings.header_directory), now_ns)
+        check_rate(settings.rate_hz)
+        return cls.on(Program.load(SPEC, settings.header_directory), settings, now_ns)
+
+    @classmethod
+    def on(cls, program: Program, settings: CpuSettings, now_ns: Callable[[], int]) -> "CpuProfiler":
+        """Attach what is loaded already; `program` is closed with the profiler, and when it cannot start."""
+        profiler = cls(settings, program, now_ns)
         try:
             profiler._attach()
         except BaseException:
@@ -123,6 +128,11 @@ class CpuProfiler:
     def wake_fd(self) -> int:
         """Readable when new processes were seen."""
         return self._ring.descriptor
+
+    @property
+    def buffer(self) -> int:
+        """Index of the maps that handlers write now."""
+        return self._buffer
 
     @property
     def loader_peak_bytes(self) -> int:
@@ -182,8 +192,8 @@ class CpuProfiler:
         return self._program.map_bytes() + self._counts.size_bytes() + self._stacks.size_bytes()
 
     def instructions(self) -> dict[str, int]:
-        """Size of each program after the verifier."""
-        return {name: self._program.instructions(name) for name in SPEC.functions}
+        """Size of each program after the verifier, those of other kinds in the same text too."""
+        return {name: self._program.instructions(name) for name in self._program.functions()}
 
     def close(self) -> None:
         """End sampling; the kernel frees programs and maps."""
@@ -271,7 +281,8 @@ def _unwind_maps(program: Program) -> UnwindMaps | None:
     return UnwindMaps({name: program.map(name) for name in kernel.UNWIND_MAPS}, program.function("on_tick_unwind"))
 
 
-def _check_rate(rate_hz: int) -> None:
+def check_rate(rate_hz: int) -> None:
+    """Raises KernelError for a rate that is not possible, and warns of one that is not wise."""
     if not 1 <= rate_hz <= 10_000:
         raise KernelError(f"a rate of {rate_hz} Hz is not possible: 1 to 10,000, best {RATES_HZ[0]} or {RATES_HZ[1]}")
     if any(clock_hz % rate_hz == 0 or rate_hz % clock_hz == 0 for clock_hz in LOCK_STEP_RATES_HZ):

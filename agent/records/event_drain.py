@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from agent.records.drain import CPU_KEY, Stacks
+from agent.records.drain import CPU_KEY, CpuDrain, Stacks
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1.marks_pb2 import LossReason
 
@@ -71,6 +71,14 @@ class EventDrain:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDrain:
+    """One window of all kinds, from one flip of the buffers to the next."""
+
+    cpu: CpuDrain
+    events: Sequence[EventDrain] = ()
 
 
 def event_keys(rows: int) -> npt.NDArray[np.void]:

@@ -17,12 +17,15 @@ from agent.clock import Clock, next_boundary_ns
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
 from agent.config import Settings
+from agent.health import KindFacts
 from agent.kernel.kallsyms_child import write_kallsyms
 from agent.kernel.layout import LayoutKeeper
 from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
-from agent.profilers.cpu import CpuProfiler, CpuSettings
-from agent.records.drain import CpuDrain
+from agent.profilers.cpu import CpuSettings
+from agent.profilers.event_host import EventSettings
+from agent.profilers.suite import Suite
+from agent.records.drain import Stacks
 from agent.records.folded import Folded, Tables, message_from_folded
 from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Process, ProcessKey
@@ -76,7 +79,8 @@ class Collector:
             self._start(closing)
             lifeline.watch(self._profiler.wake_fd)
             lifeline.say_ready(rate_hz=self._settings.rate_hz)
-            log.info("sampling rate_hz=%d loader_peak_mib=%d", self._settings.rate_hz, self._profiler.loader_peak_bytes >> 20)
+            peak_mib = self._profiler.loader_peak_bytes >> 20
+            log.info("sampling rate_hz=%d kinds=%s loader_peak_mib=%d", self._settings.rate_hz, ",".join(self._suite.kinds), peak_mib)
             self._until(self._first_end_unix_ns(), lifeline)
             while not lifeline.is_over:
                 self._window()
@@ -90,7 +94,7 @@ class Collector:
         identity = agent_id(data, read_machine_id())
         client = Client(settings.server, insecure=settings.insecure)
         closing.callback(client.close)
-        self._profiler = CpuProfiler.start(
+        self._suite = Suite.start(
             CpuSettings(
                 rate_hz=settings.rate_hz,
                 limit_pids=settings.pids(),
@@ -99,9 +103,12 @@ class Collector:
                 header_directory=cache / "headers",
                 stacks_entries=settings.stacks_entries or None,
                 is_unwinding=True,
-            )
+            ),
+            EventSettings(settings.window_s, settings.threshold_us * 1000, settings.events_per_s),
+            settings.wants,
         )
-        closing.callback(self._profiler.close)
+        closing.callback(self._suite.close)
+        self._profiler = self._suite.cpu
         self._processes = ProcessTable(ProcessSettings())
         closing.callback(self._processes.close)
         self._unwinder = self._start_unwinder(closing, cache / "unwind", FleetTableClient(client))
@@ -112,7 +119,7 @@ class Collector:
         self._spool = Spool(data / "spool", lambda: self._clock.unix_ns() / 1e9, limits)
         self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, write_kallsyms, data))
         self._sender = Sender(self._spool, client.push, identity, self._on_answer)
-        self._own_cost = OwnCost(self._profiler.bpf_run_time_ns, self._profiler.map_bytes)
+        self._own_cost = OwnCost(self._profiler.bpf_run_time_ns, self._suite.map_bytes)
         self._uploader.start()
         closing.callback(self._uploader.close, 1.0)
         self._sender.start()
@@ -138,8 +145,8 @@ class Collector:
             left_s = (end_unix_ns - self._clock.unix_ns()) / 1e9
             if left_s <= 0:
                 return
-            again_s = self._again_s()
-            is_told = lifeline.wait(left_s + _LATE_S if again_s is None else min(left_s + _LATE_S, again_s))
+            again_s, tick_s = self._again_s(), self._suite.tick()
+            is_told = lifeline.wait(min(wait_s for wait_s in (left_s + _LATE_S, again_s, tick_s) if wait_s is not None))
             if is_told or again_s is not None:
                 told = self._profiler.new_processes()
                 self._processes.expect(told.begun)
@@ -156,22 +163,22 @@ class Collector:
 
     def _window(self) -> None:
         """From the maps of the kernel to a record in the spool."""
-        drain = self._profiler.drain()
+        drain = self._suite.drain()
         offset = self._clock.offset()
         self._layout = layout = self._layouts.current()
         facts = WindowFacts(
-            host=health.host_facts(self._settings, layout, self._spool.state()),
+            host=health.host_facts(self._settings, layout, self._spool.state(), KindFacts(self._suite.refusals, self._suite.limited())),
             overhead=self._own_cost.since_last(),
             carried_losses=self._spool.take_losses(),
         )
         batch = self._builder.build(drain, self._find, layout, facts)
-        lies = WindowTime(offset.unix_ns(drain.start_ns), offset.unix_ns(drain.end_ns))
+        lies = WindowTime(offset.unix_ns(drain.cpu.start_ns), offset.unix_ns(drain.cpu.end_ns))
         parcels = parcels_from_batch(batch, lies, Numbering(self._epoch_unix_ns, self._sequence))
         self._sequence += len(parcels)
         for parcel in parcels:
             self._spool.append(parcel)
         self._sender.wake()
-        self._layouts.miss(_kernel_misses(drain, layout))
+        self._layouts.miss(_kernel_misses(drain.cpu.stacks, layout))
         self._processes.forget_dead()
         if self._unwinder is not None:
             self._unwinder.end_window(samples_by_process(drain))
@@ -179,13 +186,14 @@ class Collector:
         self._windows += 1
         if self._windows % _CODE_EVERY_WINDOWS == 1:
             give_back_code()
-        ticks = drain.ticks
+        ticks = drain.cpu.ticks
         log.info(
-            "window kept samples=%d expected=%d lost=%d rows=%d",
-            drain.counts.sum(),
+            "window kept samples=%d expected=%d lost=%d rows=%d event_rows=%d",
+            drain.cpu.counts.sum(),
             ticks.expected,
             sum(ticks.lost.values()),
-            len(drain.keys),
+            len(drain.cpu.keys),
+            sum(map(len, drain.events)),
         )
 
     def _find(self, key: ProcessKey) -> Process:
@@ -208,7 +216,9 @@ class Collector:
     def _ask_again(self) -> bool:
         """Ask what the server wants uploaded by now, by sending the number of the last window again; False when it cannot be asked."""
         now_ns = self._clock.unix_ns()
-        batch = message_from_folded(Folded(health.host_facts(self._settings, self._layout, self._spool.state()), _NO_TABLES, (), []))
+        batch = message_from_folded(
+            Folded(health.host_facts(self._settings, self._layout, self._spool.state(), KindFacts()), _NO_TABLES, (), [])
+        )
         numbering = Numbering(self._epoch_unix_ns, self._sequence - 1)
         self._spool.append(parcels_from_batch(batch, WindowTime(now_ns - 1, now_ns), numbering)[0])
         return self._sender.flush(_ASK_S)
@@ -219,9 +229,9 @@ class Collector:
         self._uploader.want(answer.wanted)
 
 
-def _kernel_misses(drain: CpuDrain, layout: KernelLayout) -> list[int]:
+def _kernel_misses(stacks: Stacks, layout: KernelLayout) -> list[int]:
     """Kernel addresses that lie in no range of the layout."""
-    addresses = np.sort(drain.stacks.addresses[drain.stacks.addresses >= _KERNEL_HALF])
+    addresses = np.sort(stacks.addresses[stacks.addresses >= _KERNEL_HALF])
     if not addresses.size or layout.is_hidden or not layout.ranges:
         return []
     starts = np.array([found.start for found in layout.ranges], np.uint64)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from agent.kernel.unwind_maps import UNWIND_MAPPING, TablePlace, UnwindMaps, WalkKind
 from agent.process.vdso import read_image
 from agent.records.binary import Binary, BinaryId
-from agent.records.drain import CpuDrain
+from agent.records.event_drain import WindowDrain
 from agent.records.process import Fate, MappedBinary, MappingKind, Process, ProcessKey
 from agent.records.unwind import TableMiss
 from agent.runner.unwind_tables import Placed, ResidentTables, TableCounts, TableSource
@@ -141,10 +141,13 @@ class Unwinder:
         return fd
 
 
-def samples_by_process(drain: CpuDrain) -> dict[ProcessKey, int]:
-    """Samples of each process in a window, kernel threads left out."""
-    is_user = drain.keys["is_kernel_thread"] == 0
-    keys, counts = drain.keys[is_user], drain.counts[is_user]
+def samples_by_process(drain: WindowDrain) -> dict[ProcessKey, int]:
+    """Samples and events with stacks of each process in a window, kernel threads left out."""
+    with_stacks = [event for event in drain.events if event.stacks is not None]
+    keys = np.concatenate([drain.cpu.keys, *(event.keys for event in with_stacks)])
+    counts = np.concatenate([drain.cpu.counts, *(event.columns[0].values for event in with_stacks)])
+    is_user = keys["is_kernel_thread"] == 0
+    keys, counts = keys[is_user], counts[is_user]
     if not len(keys):
         return {}
     order = np.lexsort((keys["exec_id"], keys["start_boot_ns"], keys["pid"]))

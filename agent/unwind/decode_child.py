@@ -21,6 +21,7 @@ from agent.jail import JailLimits, drop_rights, set_limits
 from agent.records.unwind import TableMiss
 from agent.unwind.eh_frame import DecodeRefused, find_eh_frame
 from agent.unwind.lockstep import decode
+from agent.unwind.plt import with_plts
 from agent.unwind.table_file import DIGEST_BYTES, MAX_PACKED_BYTES, TableError, pack_miss, pack_table
 
 IDLE_S = 60.0
@@ -43,7 +44,8 @@ class ChildExit(IntEnum):
 def packed_table_of(source: int, digest: bytes) -> bytes:
     """The packed table of the file behind a descriptor, or the packed reason."""
     try:
-        return pack_table(decode(find_eh_frame(lambda offset, size: _read(source, offset, size))), digest)
+        frame = find_eh_frame(lambda offset, size: _read(source, offset, size))
+        return pack_table(with_plts(decode(frame), frame.plts), digest)
     except DecodeRefused as refused:
         return pack_miss(refused.miss, digest)
     except (MemoryError, TableError):

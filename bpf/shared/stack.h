@@ -3,10 +3,12 @@
 #ifndef EMBERWATCH_STACK_H
 #define EMBERWATCH_STACK_H
 
+#include "shared/scratch.h"
+#include "shared/sight.h"
+
 enum {
 	STACK_FRAMES = 127, /* PERF_MAX_STACK_DEPTH: the kernel walks no further */
 	STACK_MAP_FULL = -1000,
-	ERROR_EXISTS = -17,
 };
 
 /* Why a walk ended, as StackStop in agent/records/drain.py. All but BOTTOM are incomplete stacks; NONE says nothing. */
@@ -33,8 +35,8 @@ struct stack {
  * are, when the shape's BTF says struct: bpf_map_meta_equal() compares where a timer lies, and there are two ways to have none. */
 typedef u64 stack_words[sizeof(struct stack) / sizeof(u64)];
 
-/* Key: 0. The stack being walked; handlers of one CPU do not nest. */
-BPF_PERCPU_ARRAY(walked, struct stack, 1);
+/* Key: enum scratch. The stack being walked. */
+BPF_PERCPU_ARRAY(walked, struct stack, SCRATCHES);
 
 /* A word at a time; odd multiplier of 2^64 / golden ratio, its high bits folded back so that every bit of an address counts. */
 static __always_inline u64 hash_of(struct stack *stack, u64 seed)
@@ -55,10 +57,12 @@ static __always_inline u64 hash_of(struct stack *stack, u64 seed)
 	return hash ? hash : 1;
 }
 
-/* Where stacks are kept: a map of hash to struct stack, and the seed of its hashes. */
+/* Where stacks are kept: a map of hash to struct stack, the seed of its hashes; and whose scratch memory they are walked in. */
 struct stack_home {
 	void *stacks;
 	u64 seed;
+	u32 scratch;
+	u32 padding;
 };
 
 /* Keep a stack. Returns its hash; 0 and *error = STACK_MAP_FULL when it is lost. */
@@ -80,8 +84,8 @@ static __always_inline u64 keep_stack(struct stack *stack, struct stack_home *ho
  * and then *error tells which: what bpf_get_stack answered, or STACK_MAP_FULL. */
 static __always_inline u64 store_stack(void *ctx, u64 flags, u32 stop, struct stack_home *home, s16 *error)
 {
-	int zero = 0;
-	struct stack *stack = walked.lookup(&zero);
+	u32 scratch = home->scratch;
+	struct stack *stack = walked.lookup(&scratch);
 	long bytes;
 
 	if (!stack)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* User stacks by tables made of .eh_frame: no frame pointers needed. One program, entered by a tail call, walks UNWIND_STEP frames
- * and calls itself until the stack ends; whoever includes this ends the walk with a program of its own in `unwinders`.
+ * and calls itself until the stack ends: on_tick_unwind of samples (cpu.bpf.c), on_event_unwind of all other events (events.h).
  *
  *	process -> range of `unwind_mappings`, sorted -> pages of 1 KiB of the file -> rows -> rule
  *
@@ -8,6 +8,8 @@
  * waited for the handlers (window.h), so a walk never meets half a table, nor that of another file. */
 #ifndef EMBERWATCH_UNWIND_H
 #define EMBERWATCH_UNWIND_H
+
+#include "shared/home.h"
 
 enum {
 	UNWIND_STEP = 32,
@@ -89,10 +91,8 @@ BPF_F_TABLE("array", u32, u64, unwind_rules, UNWIND_RULES, BPF_F_MMAPABLE);
 BPF_F_TABLE("array", u32, struct unwind_mapping, unwind_mappings, UNWIND_MAPPINGS, BPF_F_MMAPABLE);
 /* Processes whose stacks are walked here. When full, the others are walked by frame pointers. */
 BPF_HASH(unwind_processes, struct process_key, struct unwind_process, UNWIND_PROCESSES);
-/* Key: 0. The walk under way; handlers of one CPU do not nest. */
-BPF_PERCPU_ARRAY(unwinding, struct unwinding, 1);
-/* Key: 0. The program that walks on. Filled by the collector, which holds it: it empties when its last descriptor closes. */
-BPF_PROG_ARRAY(unwinders, 1);
+/* Key: enum scratch. The walk under way. */
+BPF_PERCPU_ARRAY(unwinding, struct unwinding, SCRATCHES);
 
 static __always_inline bool read_user(u64 *value, u64 addr)
 {
@@ -319,80 +319,6 @@ static __always_inline bool should_tell(struct process_key *key)
 static __always_inline u32 final_stop(struct unwinding *at, u32 stop)
 {
 	return stop != STOP_BOTTOM && stop != STOP_CAP && is_at_start(at) ? STOP_BOTTOM : stop;
-}
-
-/* Registers of user space while the CPU is in the kernel. */
-static __always_inline void saved_registers(struct unwinding *at, u64 *code_segment)
-{
-#ifdef EMBERWATCH_TASK_PT_REGS
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs((struct task_struct *)bpf_get_current_task_btf());
-#else
-	/* task_pt_regs() of kernels without FRED: at the end of the kernel stack of 16 KiB. */
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct pt_regs *regs;
-	void *kernel_stack = 0;
-
-	bpf_probe_read_kernel(&kernel_stack, sizeof(kernel_stack), &task->stack);
-	regs = (struct pt_regs *)(kernel_stack + 16384) - 1;
-#endif
-	bpf_probe_read_kernel(&at->ip, sizeof(at->ip), &regs->ip);
-	bpf_probe_read_kernel(&at->sp, sizeof(at->sp), &regs->sp);
-	bpf_probe_read_kernel(&at->bp, sizeof(at->bp), &regs->bp);
-	bpf_probe_read_kernel(&at->ax, sizeof(at->ax), &regs->ax);
-	bpf_probe_read_kernel(&at->r10, sizeof(at->r10), &regs->r10);
-	bpf_probe_read_kernel(&at->r11, sizeof(at->r11), &regs->r11);
-	bpf_probe_read_kernel(code_segment, sizeof(u16), &regs->cs);
-}
-
-/* The mappings of a process that was forked from a known one and has not been met yet: those of its parent, as long as both run the image
- * they were forked with, which shows by the places that an exec chooses anew. */
-static __always_inline struct unwind_process *mappings_of_parent(void)
-{
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task(), *parent = 0;
-	struct mm_struct *own = 0, *theirs = 0;
-	u64 own_stack = 0, their_stack = 0;
-	struct process_key key = {};
-
-	bpf_probe_read_kernel(&parent, sizeof(parent), &task->real_parent);
-	bpf_probe_read_kernel(&own, sizeof(own), &task->mm);
-	bpf_probe_read_kernel(&theirs, sizeof(theirs), &parent->mm);
-	bpf_probe_read_kernel(&own_stack, sizeof(own_stack), &own->start_stack);
-	bpf_probe_read_kernel(&their_stack, sizeof(their_stack), &theirs->start_stack);
-	if (!own_stack || own_stack != their_stack)
-		return 0;
-	key.start_boot_ns = start_of(parent);
-	bpf_probe_read_kernel(&key.pid, sizeof(key.pid), &parent->tgid);
-	bpf_probe_read_kernel(&key.exec_id, sizeof(key.exec_id), &parent->self_exec_id);
-	return unwind_processes.lookup(&key);
-}
-
-/* Begin a walk at the registers of `ctx`, or at those of user space when the CPU is in the kernel. False when the process is not known, or not of 64 bits. */
-static __always_inline bool begin_unwinding(struct bpf_perf_event_data *ctx, struct process_key *key, u64 code_segment)
-{
-	int zero = 0;
-	struct unwind_process *process = unwind_processes.lookup(key);
-	struct unwinding *at = unwinding.lookup(&zero);
-	struct stack *stack = walked.lookup(&zero);
-
-	if (!process)
-		process = mappings_of_parent();
-	if (!process || !at || !stack)
-		return false;
-	at->process = *process;
-	at->mapping.start = at->mapping.end = 0;
-	at->is_exact = at->has_registers = 1;
-	stack->length = 0;
-	if (is_user_mode(code_segment)) {
-		at->ip = ctx->regs.ip;
-		at->sp = ctx->regs.sp;
-		at->bp = ctx->regs.bp;
-		at->ax = ctx->regs.ax;
-		at->r10 = ctx->regs.r10;
-		at->r11 = ctx->regs.r11;
-	} else {
-		saved_registers(at, &code_segment);
-	}
-	return (u16)code_segment != COMPAT_CODE_SEGMENT;
 }
 
 #endif

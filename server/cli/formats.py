@@ -26,6 +26,16 @@ _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 _UNITS = {"ns": _NS_UNITS, "bytes": _BYTE_UNITS}
 
 
+_KIND_WORDS = {
+    "cpu": ("CPU", "cores", "samples"),
+    "offcpu": ("waiting", "threads", "waits"),
+    "runqueue": ("waiting for a CPU", "threads", "waits"),
+    "lock": ("waiting for locks", "threads", "waits"),
+    "syscall_stack": ("system calls", "threads", "calls"),
+}
+"""What is measured, what a second of it in each second is called, and what is counted."""
+
+
 class Format(StrEnum):
     """How an answer is printed."""
 
@@ -85,11 +95,23 @@ def headline(answer: Json) -> str:
     total, seconds = int(answer["total"]), float(answer["seconds"])
     if not total:
         nearest = answer.get("nearest_data_s")
-        return "no data in this range" + (f"; the nearest is at {_clock(nearest)}" if nearest is not None else "")
-    words = [f"{quantity(total, answer['unit'])} of {_kind_words(answer['kind'])}"]
+        said = _idle_words(answer) or "no data in this range"
+        return said + (f"; the nearest is at {_clock(nearest)}" if nearest is not None else "")
+    what, rate, count = _KIND_WORDS.get(answer["kind"], (answer["kind"], "threads", "events"))
+    words = [f"{quantity(total, answer['unit'])} of {what}"]
     if answer["unit"] == "ns" and seconds:
-        words.append(f"{significant(total / 1e9 / seconds)} cores over {quantity(int(seconds * 1e9), 'ns')}")
-    return ", ".join([*words, f"{quantity(int(answer['samples']), 'count')} samples"])
+        words.append(f"{significant(total / 1e9 / seconds)} {rate} over {quantity(int(seconds * 1e9), 'ns')}")
+    return ", ".join([*words, f"{quantity(int(answer['samples']), 'count')} {count}", *filter(None, [_idle_words(answer)])])
+
+
+def _idle_words(answer: Json) -> str:
+    """Say how much waits for work; "" for kinds that do not, and when there is none."""
+    idle = answer.get("idle")
+    if not idle or not idle["idle"]:
+        return ""
+    parts = [f"{safe(reason)} {percent(value / idle['total'])}" for reason, value in idle["by"].items()]
+    is_hidden = int(answer["total"]) == idle["total"] - idle["idle"]
+    return f"waiting for work {'hidden' if is_hidden else 'shown'}: {percent(idle['share'])} ({', '.join(parts)})"
 
 
 def quality_line(quality: Json) -> str:
@@ -180,10 +202,6 @@ def _rich_table(answer: Json, width: int) -> str:
 def _rest(answer: Json) -> list[str]:
     hidden = answer["rows_total"] - len(answer["rows"])
     return [f"... and {hidden} more functions"] if hidden > 0 else []
-
-
-def _kind_words(kind: str) -> str:
-    return {"cpu": "CPU"}.get(kind, kind)
 
 
 def _clock(unix_s: float) -> str:

@@ -21,6 +21,7 @@ from server.cli.deploy import Asked, as_json, deploy_body, render_deploys
 from server.cli.diff import Given, diff_body
 from server.cli.diff_formats import DiffFormat, render_diff
 from server.cli.formats import Format, ask_for
+from server.cli.object_formats import ask_about
 from server.cli.options import with_settings
 from server.cli.output import paper_of, try_output, write_answer, write_text
 from server.cli.record import RECORDED_KINDS, Recording, record
@@ -28,6 +29,8 @@ from server.cli.record import Progress as Told
 from server.cli.up import run_up, say_line
 from server.config import Settings, checked
 from server.errors import ServerError
+from server.query.grouping import By
+from server.query.idle import Idle
 
 _LONGEST_S = 86_400
 _FORMATS = click.Choice([wanted.value for wanted in Format])
@@ -117,10 +120,15 @@ def record_command(
 @click.option("--until", default="now", show_default=True, help="End, exclusive.")
 @click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
 @click.option("--format", "wanted", type=_FORMATS, default=Format.TOP.value, show_default=True)
-def query_command(selector: str, from_: str, until: str, url: str, wanted: str) -> None:
-    """Ask a server what its page shows: functions, folded stacks or JSON of SELECTOR, for example 'cpu{service="checkout"}'."""
-    ask = ask_for(Format(wanted))
+@click.option("--by", type=click.Choice([str(by) for by in By]), default=None, help="A table by this; calls, locks and peers need not say.")
+@click.option("--idle", type=click.Choice([str(idle) for idle in Idle]), default=None, help="Waits for work: hidden if not said.")
+def query_command(selector: str, from_: str, until: str, url: str, wanted: str, by: str | None, idle: str | None) -> None:
+    """Ask a server what its page shows: functions, calls, locks, folded stacks or JSON of SELECTOR.
+
+    For example 'cpu{service="checkout"}', 'offcpu{class="lock"}' or 'syscall{host="web-1"}'.
+    """
     with _errors_in_words():
+        ask = ask_about(selector, Format(wanted), by or "", idle or "")
         body = api_at(url).get(ask.path, query=selector, **{"from": from_}, until=until, **ask.parameters)
         write_answer(body, Format(wanted), None)
 

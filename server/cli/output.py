@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from server.cli.formats import Format, Paper, render
+from server.cli.formats import Format, Paper
+from server.cli.object_formats import render_answer
 from server.errors import ServerError
 
 
@@ -25,7 +26,7 @@ def try_output(path: Path | None) -> None:
 def write_answer(body: bytes, wanted: Format, path: Path | None) -> None:
     """Write the answer of the API in a format. Raises ServerError when the disk, or what standard output leads to, refuses."""
     paper = paper_of(path)
-    write_text(render(body, wanted, paper), paper, path)
+    write_text(render_answer(body, wanted, paper), paper, path)
 
 
 def paper_of(path: Path | None) -> Paper:

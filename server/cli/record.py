@@ -25,7 +25,7 @@ Progress = Callable[[str, float], None]
 """Told what runs and how much of it is done, 0 to 1."""
 Ask = Callable[[Api, str, float], bytes]
 """Gets an answer for a selector and the moment (unix seconds) from which on everything was recorded."""
-RECORDED_KINDS = ("cpu",)
+RECORDED_KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp")
 _READY_S = 60.0
 _QUIET = ("--log-level", "warning")
 _CACHE = "/var/cache/emberwatch"
@@ -68,6 +68,7 @@ def record(wanted: Recording, ask: Ask, progress: Progress) -> bytes:
 def _sample(wanted: Recording, held: "Held | None", folder: Path, grpc: str, progress: Progress) -> None:
     pids = [*wanted.pids, *([held.process.pid] if held else [])]
     arguments = ["--server", grpc, "--data-dir", str(folder / "agent"), "--cache-dir", _CACHE, "--rate-hz", str(wanted.rate_hz), *_QUIET]
+    arguments += ["--kinds", wanted.kind]
     arguments += ["--pid", ",".join(map(str, pids))] if pids else []
     agent = Child.start("emberwatch-agent", ["agent.cli", "run", *arguments], _READY_S)
     try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from agent.config import Settings
-from agent.health import host_facts
+from agent.health import KindFacts, host_facts
 from agent.records.kernel_layout import KernelLayout
 
 SEEN = KernelLayout((), False, 0)
@@ -17,8 +17,10 @@ class SpoolIs:
     is_memory_only: bool = False
 
 
-def flags(settings: Settings | None = None, layout: KernelLayout = SEEN, spool: SpoolIs | None = None) -> list[str]:
-    return list(host_facts(settings or Settings(), layout, spool or SpoolIs()).flags)
+def flags(
+    settings: Settings | None = None, layout: KernelLayout = SEEN, spool: SpoolIs | None = None, kinds: KindFacts | None = None
+) -> list[str]:
+    return list(host_facts(settings or Settings(), layout, spool or SpoolIs(), kinds or KindFacts()).flags)
 
 
 def test_all_well_is_no_flag() -> None:
@@ -36,7 +38,12 @@ def test_a_profile_of_a_part_says_so(changed: dict[str, str]) -> None:
 
 
 def test_facts_are_those_of_the_settings_and_the_host() -> None:
-    facts = host_facts(replace(Settings(), host="web-1", rate_hz=49, window_s=5), SEEN, SpoolIs())
+    facts = host_facts(replace(Settings(), host="web-1", rate_hz=49, window_s=5), SEEN, SpoolIs(), KindFacts())
     assert (facts.host, facts.rate_hz, facts.window_s) == (b"web-1", 49, 5)
     assert facts.online_cpus > 0
     assert facts.kernel_release and facts.agent_version
+
+
+def test_kind_that_does_not_run_is_a_flag_with_its_reason() -> None:
+    kinds = KindFacts({"lock": "no tracepoint contention_begin\nand much more"}, {"offcpu": 0.2})
+    assert flags(kinds=kinds) == ["kind_limited:offcpu:20", "kind_off:lock:no tracepoint contention_begin"]

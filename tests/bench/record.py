@@ -21,6 +21,7 @@ from agent.kernel.layout import LayoutKeeper
 from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
 from agent.profilers.cpu import CpuProfiler, CpuSettings
+from agent.records.event_drain import WindowDrain
 from agent.records.process import Process, ProcessKey
 from agent.records.window import WindowFacts
 from emberwatch.v1 import batch_pb2 as pb
@@ -85,7 +86,7 @@ def _recorded() -> pb.FoldedBatch:
             return table.get(key)
 
         host = pb.HostFacts(host=b"web-1", kernel_release=b"6.1.0", online_cpus=2, agent_version="0.1.0", rate_hz=RATE_HZ, window_s=10)
-        return _plain(WindowBuilder().build(drain, find, LayoutKeeper().current(), WindowFacts(host, None)))
+        return _plain(WindowBuilder().build(WindowDrain(drain), find, LayoutKeeper().current(), WindowFacts(host, None)))
 
 
 def _plain(batch: pb.FoldedBatch) -> pb.FoldedBatch:

@@ -13,6 +13,7 @@ import zstandard
 
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
+from agent.records.event_drain import WindowDrain
 from agent.records.window import WindowTime
 from agent.ship.sender import Sender, Step
 from agent.ship.spool import Spool
@@ -62,7 +63,7 @@ class Programs:
     def batch(self, number: int) -> pb.FoldedBatch:
         """The batch of one window, with all its frames."""
         drain = with_counts(self.trace, number).drain
-        return self.builder.build(drain, self.trace.find, self.trace.layout, facts())
+        return self.builder.build(WindowDrain(drain), self.trace.find, self.trace.layout, facts())
 
 
 class Shipping:

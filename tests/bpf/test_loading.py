@@ -50,3 +50,25 @@ except KernelError as error:
     answer = subprocess.run(without, capture_output=True, text=True, check=True)
     assert answer.stdout == "bpf(2) is not permitted: run as root or with CAP_BPF and CAP_PERFMON\n"
     assert answer.stderr == ""
+
+
+def test_source_that_does_not_compile_leaves_the_others(header_directory: Path) -> None:
+    files = {
+        "good.bpf.c": "BPF_HASH(numbers, u32, u64, 8);\nint on_good(void *ctx) { return 0; }\n",
+        "broken.bpf.c": "int on_broken(void *ctx) { return nothing; }\n",
+        "refused.bpf.c": "int on_refused(struct bpf_perf_event_data *ctx) { return *(volatile int *)((char *)ctx + 4096); }\n",
+        "other.bpf.c": "BPF_HASH(others, u32, u64, 8);\nint on_other(void *ctx) { u32 one = 1; return numbers.lookup(&one) ? SIZE : 0; }\n",
+    }
+    maps = {"good": ("numbers",), "other": ("others",)}
+    specs = {
+        name: ProgramSpec(f"{name}.bpf.c", {f"on_{name}": ProgramType.PERF_EVENT}, maps.get(name, ()), defines={"SIZE": 3})
+        for name in ("good", "broken", "refused", "other")
+    }
+    loaded = load(specs["good"], header_directory, files.__getitem__, [specs["broken"], specs["refused"], specs["other"]])
+    try:
+        assert (set(loaded.programs), set(loaded.maps)) == ({"on_good", "on_other"}, {"numbers", "others"})
+        assert set(loaded.refusals) == {"broken.bpf.c", "refused.bpf.c"}
+        assert "undeclared identifier" in loaded.refusals["broken.bpf.c"]
+        assert "invalid bpf_context access" in loaded.refusals["refused.bpf.c"]
+    finally:
+        loaded.close()

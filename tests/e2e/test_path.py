@@ -12,6 +12,7 @@ import pytest
 
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
+from agent.records.event_drain import WindowDrain
 from agent.records.process import MappingKind, PerfMap
 from agent.records.window import WindowTime
 from agent.ship.client import Client
@@ -44,7 +45,7 @@ def known_window(start_unix_ns: int, sequence: int) -> tuple[list[object], int]:
     window.row(41, UNLOCATED, user=[0xDEAD_0000, 0x40_1500], comm=b"a;b c\n\xff")
     drain = window.drain(idle=13, lost={marks.LOSS_REASON_MAP_FULL: LOST})
     assert drain.counts.sum() == NAMED + UNNAMED + UNLOCATED
-    batch = WindowBuilder().build(drain, lambda _: app, drains.NO_LAYOUT, drains.facts())
+    batch = WindowBuilder().build(WindowDrain(drain), lambda _: app, drains.NO_LAYOUT, drains.facts())
     drains.assert_balanced(batch.accounts[0])
     assert batch.accounts[0].stored == sum(drains.rows_of_batch(batch).values()) == 35
     parcels = parcels_from_batch(batch, WindowTime(start_unix_ns, start_unix_ns + 10 * 10**9), Numbering(start_unix_ns, sequence))

@@ -3,11 +3,13 @@
 
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from agent.records.binary import Binary, BinaryId, Segment
 from agent.records.drain import CPU_KEY, CpuDrain, Stacks, StackStop, TickAccount
+from agent.records.event_drain import EventAccount, EventColumn, EventDrain
 from agent.records.kernel_layout import KernelLayout, KernelRange
 from agent.records.process import Fate, MappedBinary, Mapping, MappingKind, PerfMap, Process, ProcessKey
 from agent.records.window import WindowFacts
@@ -111,6 +113,14 @@ class DrainOf:
         self.stacks[number] = (addresses, is_truncated)
         self.stops[number] = stop
         return number
+
+
+def events_of(kind: str, drain: DrainOf, **fields: Any) -> EventDrain:
+    """An event drain with the rows of a drain; `fields` are those of EventDrain."""
+    made = drain.drain()
+    columns = fields.pop("columns", (EventColumn("count", "count", pb.MERGE_SUM, made.counts),))
+    account = fields.pop("account", EventAccount(int(columns[0].values.sum()), 0))
+    return EventDrain(kind, made.start_ns, made.end_ns, made.keys, columns, account, made.stacks, **fields)
 
 
 def facts() -> WindowFacts:

@@ -16,6 +16,7 @@ from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
 from agent.profilers.cpu import CpuProfiler, CpuSettings
 from agent.records.drain import CpuDrain, StackStop
+from agent.records.event_drain import WindowDrain
 from agent.records.process import Process, ProcessKey
 from agent.runner.unwinder import Sources, Unwinder, samples_by_process
 from agent.unwind.source import SourceSettings, TableSource
@@ -73,7 +74,7 @@ class Observer:
     def window(self) -> list[Walk]:
         """End a window; its stacks."""
         drain = self.profiler.drain()
-        samples = samples_by_process(drain)
+        samples = samples_by_process(WindowDrain(drain))
         self.processes.update(samples)
         walks = list(self._walks(drain))
         self.processes.forget_dead()

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-VERSION = 1
+VERSION = 2
 """Of the layout and of what the decoder makes of a file: tables of another version are made anew."""
 MAX_ROWS = 1 << 22
 MAX_RULES = 1 << 16

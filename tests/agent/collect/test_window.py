@@ -8,6 +8,7 @@ import pytest
 
 from agent.collect.window import WindowBuilder
 from agent.records.drain import STACK_MAP_FULL
+from agent.records.event_drain import EventAccount, EventColumn, EventDrain, WindowDrain
 from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Fate, MappingKind, PerfMap, Process, ProcessKey
 from agent.records.window import Overhead
@@ -20,6 +21,7 @@ from tests.support.drains import (
     DrainOf,
     assert_balanced,
     elf,
+    events_of,
     facts,
     kernel_binary,
     layout,
@@ -43,7 +45,7 @@ def _nobody(key: ProcessKey) -> Process:
 
 def _build(drain: DrainOf, *processes: Process, kernel: KernelLayout = NO_LAYOUT, builder: WindowBuilder | None = None) -> pb.FoldedBatch:
     by_key = {one.key: one for one in processes}
-    batch = (builder or WindowBuilder()).build(drain.drain(), by_key.__getitem__, kernel, facts())
+    batch = (builder or WindowBuilder()).build(WindowDrain(drain.drain()), by_key.__getitem__, kernel, facts())
     assert_balanced(batch.accounts[0])
     assert batch.accounts[0].stored == sum(drain.counts) == sum(rows_of_batch(batch).values())
     return batch
@@ -78,7 +80,7 @@ def test_versions_are_series_and_config_labels_stand_on_all() -> None:
     old = dataclasses.replace(process(7, CODE), version=b"1.0")
     drain = DrainOf().row(7, 7, user=[0x40_0020]).drain()
     window = dataclasses.replace(facts(), labels={"zone": b"a", "service": b"mine"}, overhead=Overhead(11, 13, 17, 19))
-    batch = WindowBuilder().build(drain, {old.key: old}.__getitem__, NO_LAYOUT, window)
+    batch = WindowBuilder().build(WindowDrain(drain), {old.key: old}.__getitem__, NO_LAYOUT, window)
     labels = [[(label.name, label.value) for label in series.labels] for series in batch.series]
     assert labels == [
         [("service", b"web"), ("version", b"1.0"), ("zone", b"a")],
@@ -251,7 +253,7 @@ def test_long_chains_with_two_leaves_stay_exact() -> None:
 def test_account_holds_ticks_stack_losses_and_what_was_carried() -> None:
     drain = DrainOf().row(7, 7, user_error=-12).drain(idle=101, filtered=11, lost={marks.LOSS_REASON_TIMER_MISSED: 3})
     window = dataclasses.replace(facts(), carried_losses={marks.LOSS_REASON_SPOOL_EVICTED: 23, marks.LOSS_REASON_TIMER_MISSED: 2})
-    (account,) = WindowBuilder().build(drain, {WEB.key: WEB}.__getitem__, NO_LAYOUT, window).accounts
+    (account,) = WindowBuilder().build(WindowDrain(drain), {WEB.key: WEB}.__getitem__, NO_LAYOUT, window).accounts
     assert_balanced(account)
     assert (account.kind, account.expected, account.stored, account.idle, account.filtered) == ("cpu", 147, 7, 101, 11)
     assert [(loss.reason, loss.value) for loss in account.losses] == [
@@ -262,7 +264,7 @@ def test_account_holds_ticks_stack_losses_and_what_was_carried() -> None:
 
 
 def test_idle_window_has_an_account_and_no_series() -> None:
-    batch = WindowBuilder().build(DrainOf().drain(idle=23), _nobody, NO_LAYOUT, facts())
+    batch = WindowBuilder().build(WindowDrain(DrainOf().drain(idle=23)), _nobody, NO_LAYOUT, facts())
     assert (list(batch.series), batch.accounts[0].idle, batch.accounts[0].expected) == ([], 23, 23)
     assert rows_of_batch(batch) == {}
 
@@ -279,7 +281,7 @@ def test_cpu_columns_cost_one_and_say_three() -> None:
 
 def test_agents_own_cost_is_a_series_with_an_empty_key() -> None:
     window = dataclasses.replace(facts(), overhead=Overhead(cpu_ns=11, bpf_ns=1300, rss_bytes=1 << 40, map_bytes=19))
-    (series,) = WindowBuilder().build(DrainOf().drain(), _nobody, NO_LAYOUT, window).series
+    (series,) = WindowBuilder().build(WindowDrain(DrainOf().drain()), _nobody, NO_LAYOUT, window).series
     assert (series.kind, series.labels[0].value) == ("overhead", b"emberwatch-agent")
     assert [(column.name, int(columns.decode_column(column.values, 1)[0]), column.merge) for column in series.columns] == [
         ("cpu_ns", 11, pb.MERGE_SUM),
@@ -288,3 +290,66 @@ def test_agents_own_cost_is_a_series_with_an_empty_key() -> None:
         ("map_bytes", 19, pb.MERGE_MAX),
     ]
     assert columns.decode_column(series.new_keys.stacks, 9).tolist() == [0]
+
+
+def _texts(batch: pb.FoldedBatch, indices: pb.Column) -> list[bytes]:
+    strings = columns.decode_strings(batch.strings, 1 << 20)
+    return [strings[index] for index in columns.decode_column(indices, 1 << 20).tolist()]
+
+
+def test_events_become_series_beside_cpu_with_class_object_and_second_stack() -> None:
+    waits = (
+        DrainOf().row(7, 7, kernel=[TEXT + 5], user=[0x40_0020], comm=b"io-1").row(8, 23, kernel=[TEXT + 5], user=[0x40_0020], comm=b"io-2")
+    )
+    waits.row(7, 3, kernel=[TEXT + 5], user=[0x40_0020], comm=b"io-1")
+    wakers = DrainOf().row(9, 1, user=[0x40_0040]).row(9, 1, user=[0x40_0040]).row(9, 1, user=[0x40_0040])
+    waits.stacks |= wakers.stacks
+    waits.stops |= wakers.stops
+    seconds = wakers.drain().keys
+    seconds[2] = np.zeros(1, seconds.dtype)[0]
+    values = [
+        EventColumn("count", "count", pb.MERGE_SUM, np.array([7, 23, 3], np.uint64)),
+        EventColumn("max_ns", "ns", pb.MERGE_MAX, np.array([70, 20, 3], np.uint64)),
+        EventColumn("bucket_00", "count", pb.MERGE_HISTOGRAM, np.zeros(3, np.uint64)),
+    ]
+    texts = {"classes": (b"", b"lock", b"disk"), "objects": (b"", b"futex", b"unused")}
+    numbers = {"class_of_row": np.array([1, 1, 0]), "object_of_row": np.array([1, 1, 0])}
+    account = EventAccount(38, 2, {marks.LOSS_REASON_MAP_FULL: 3})
+    event = events_of("offcpu", waits, columns=tuple(values), seconds=seconds, account=account, **texts, **numbers)
+    other, waker = process(8, CODE), process(9, CODE, service=b"waker")
+    by_key = {one.key: one for one in (WEB, other, waker)}
+    batch = WindowBuilder().build(WindowDrain(DrainOf().row(7, 5, user=[0x40_0020]).drain(), [event]), by_key.__getitem__, KERNEL, facts())
+    cpu, offcpu = batch.series
+    assert (cpu.kind, offcpu.kind) == ("cpu", "offcpu")
+    assert [(column.name, columns.decode_column(column.values, 9).tolist()) for column in offcpu.columns] == [
+        ("count", [3, 30]),
+        ("max_ns", [3, 70]),
+    ]
+    assert _texts(batch, offcpu.new_keys.classes) == [b"", b"lock"]
+    assert _texts(batch, offcpu.new_keys.objects) == [b"", b"futex"]
+    assert _texts(batch, offcpu.new_keys.threads) == [b"io-N", b"io-N"]
+    assert [second != 0 for second in columns.decode_column(offcpu.new_keys.seconds, 9).tolist()] == [False, True]
+    assert b"unused" not in columns.decode_strings(batch.strings, 1 << 20)
+    account_sent = batch.accounts[1]
+    assert (account_sent.kind, account_sent.expected, account_sent.stored, account_sent.filtered) == ("offcpu", 38, 33, 2)
+    assert losses_of(account_sent) == {marks.LOSS_REASON_MAP_FULL: 3}
+    assert_balanced(account_sent)
+    assert losses_of(batch.accounts[0]) == {}
+
+
+def test_lost_stacks_of_events_are_losses_of_their_kind_alone() -> None:
+    event = events_of("offcpu", DrainOf().row(7, 7, user_error=-12))
+    batch = WindowBuilder().build(
+        WindowDrain(DrainOf().row(7, 5, user=[0x40_0020]).drain(), [event]), {WEB.key: WEB}.__getitem__, KERNEL, facts()
+    )
+    assert [losses_of(account) for account in batch.accounts] == [{}, {marks.LOSS_REASON_STACK_ENOMEM: 7}]
+
+
+def test_kind_without_stacks_has_rows_of_the_empty_stack() -> None:
+    keys = DrainOf().row(7, 7, comm=b"").drain().keys
+    values = (EventColumn("switches", "count", pb.MERGE_SUM, np.array([7], np.uint64)),)
+    event = EventDrain("time", 0, 1, keys, values, EventAccount(7, 0))
+    batch = WindowBuilder().build(WindowDrain(DrainOf().drain(), [event]), {WEB.key: WEB}.__getitem__, KERNEL, facts())
+    (series,) = batch.series
+    assert columns.decode_column(series.new_keys.stacks, 9).tolist() == [0]
+    assert losses_of(batch.accounts[1]) == {}

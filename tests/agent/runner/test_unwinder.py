@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from agent.kernel.unwind_maps import WalkKind
 from agent.records.binary import BinaryId, Segment
+from agent.records.event_drain import WindowDrain
 from agent.records.process import Fate, MappingKind, Process, ProcessKey
 from agent.records.unwind import TableMiss
 from agent.runner.unwinder import Sources, Unwinder, samples_by_process
@@ -132,4 +133,4 @@ def test_process_that_is_gone_is_taken_out() -> None:
 
 def test_samples_of_kernel_threads_count_for_no_process() -> None:
     drain = DrainOf().row(7, 3, user=[1]).row(7, 4, user=[2]).row(2, 5, kernel=[9], is_kernel_thread=True)
-    assert samples_by_process(drain.drain()) == {ProcessKey(7, 1007, 1): 7}
+    assert samples_by_process(WindowDrain(drain.drain())) == {ProcessKey(7, 1007, 1): 7}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All profilers of a host: one text to compile, one set of shared maps, one end of the window for every kind.
+
+Suite -> CpuProfiler (owns the flip of the buffers, and the stacks of all kinds)
+      -> EventProfiler of each group in registry.py that this kernel offers
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+
+from agent.errors import KernelError
+from agent.kernel import program as kernel
+from agent.kernel.program import Program
+from agent.profilers.cpu import SPEC, CpuProfiler, CpuSettings, check_rate
+from agent.profilers.event_host import EVENTS, ClosedWindow, EventHost, EventProfiler, EventSettings, Group
+from agent.profilers.registry import GROUPS
+from agent.records.event_drain import WindowDrain
+
+log = logging.getLogger(__name__)
+
+CPU_KIND = "cpu"
+_KEY_ZERO = (0).to_bytes(4, "little")
+
+
+class Suite:
+    """Profiles from start() to close(). Not thread safe, but for `cpu.wake_fd`."""
+
+    def __init__(self, cpu: CpuProfiler, closing: ExitStack) -> None:
+        self.cpu = cpu
+        self._closing = closing
+        self._groups: list[tuple[Group, EventProfiler]] = []
+        self._refusals: dict[str, str] = {}
+
+    @classmethod
+    def start(
+        cls,
+        cpu: CpuSettings,
+        events: EventSettings,
+        is_wanted: Callable[[str], bool] = lambda _: True,
+        groups: Sequence[Group] = GROUPS,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> "Suite":
+        """Compile, load and attach. A group runs when any of its kinds is wanted; what cannot run stands in `refusals`.
+
+        Raises KernelError when not even on-CPU profiles can be had.
+        """
+        check_rate(cpu.rate_hz)
+        wanted = [group for group in groups if any(map(is_wanted, group.kinds))]
+        specs = [group.spec() for group in wanted]
+        program = Program.load(SPEC, cpu.header_directory, [EVENTS, *specs] if specs else ())
+        with ExitStack() as closing:
+            profiler = CpuProfiler.on(program, cpu, now_ns)
+            closing.callback(profiler.close)
+            suite = cls(profiler, closing)
+            if specs:
+                suite._start_groups(EventHost(program, events, now_ns), list(zip(wanted, specs, strict=True)))
+            suite._closing = closing.pop_all()
+        return suite
+
+    @property
+    def refusals(self) -> Mapping[str, str]:
+        """Kinds that were wanted and do not run, and why."""
+        return self._refusals
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What runs."""
+        return (CPU_KIND, *(kind for group, _ in self._groups for kind in group.kinds))
+
+    def limited(self) -> Mapping[str, float]:
+        """Kinds that run for a part of the time only: their share of it."""
+        return {kind: profiler.duty() for group, profiler in self._groups for kind in group.kinds if profiler.duty() < 1}
+
+    def drain(self) -> WindowDrain:
+        """End the window of all kinds and take out what it holds."""
+        buffer = self.cpu.buffer
+        drain = self.cpu.drain()
+        window = ClosedWindow(buffer, drain.start_ns, drain.end_ns, drain.stacks)
+        return WindowDrain(drain, [kind for _, profiler in self._groups for kind in profiler.drain(window)])
+
+    def tick(self) -> float | None:
+        """Let breakers look at their rates. Seconds until the next call at the latest; None when nobody waits for one."""
+        waits_s = [wait_s for _, profiler in self._groups if (wait_s := profiler.tick()) is not None]
+        return min(waits_s, default=None)
+
+    def map_bytes(self) -> int:
+        """Kernel memory of all maps."""
+        return self.cpu.map_bytes() + sum(profiler.map_bytes() for _, profiler in self._groups)
+
+    def close(self) -> None:
+        """End profiling; the kernel frees programs and maps."""
+        self._closing.close()
+
+    def _start_groups(self, host: EventHost, groups: Sequence[tuple[Group, kernel.ProgramSpec]]) -> None:
+        refusals = host.program.refusals
+        if EVENTS.source not in refusals:
+            walker = host.program.function("on_event_unwind")
+            kernel.update(host.program.map("event_unwinders"), _KEY_ZERO, walker.to_bytes(4, "little"))
+        for group, spec in groups:
+            reason = refusals.get(EVENTS.source) or refusals.get(spec.source)
+            if reason is None:
+                try:
+                    profiler = group.start(host)
+                except KernelError as error:
+                    reason = str(error)
+                else:
+                    self._closing.callback(profiler.close)
+                    self._groups.append((group, profiler))
+                    continue
+            log.warning("kinds off kinds=%s reason=%s", ",".join(group.kinds), reason)
+            self._refusals.update(dict.fromkeys(group.kinds, reason))

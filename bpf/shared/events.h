@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Stacks of events (waits, locks, system calls): of the current task, in a raw tracepoint.
+ *
+ *	on_<event> -> walk_event(): kernel part -> on_event_unwind, every 32 frames -> finishers[scratch]: stores the event
+ *
+ * A program that walks has an entry of enum scratch and a finisher, which is a program of its own: after a tail call nothing comes
+ * back. What the event is waits in a per-CPU map of its own meanwhile; where the walk stands, in `event_walks`. */
+#ifndef EMBERWATCH_EVENTS_H
+#define EMBERWATCH_EVENTS_H
+
+#include "shared/process.h"
+#include "shared/sight.h"
+#include "shared/home.h"
+#include "shared/unwind_begin.h"
+
+/* Frames of the tracepoint's own between it and the code that it lies in are left to the collector (agent/profilers/event_stacks.py). */
+struct event_walk {
+	struct process_key process;
+	u64 user_stack;
+	u64 kernel_stack;
+	s16 user_error;
+	s16 kernel_error;
+	u32 buffer;
+	u32 scratch_below; /* whose walk this one interrupted */
+	u32 is_busy;
+};
+
+/* Key: enum scratch. */
+BPF_PERCPU_ARRAY(event_walks, struct event_walk, SCRATCHES);
+/* Key: 0. Value: enum scratch of the innermost walk of this CPU. */
+BPF_PERCPU_ARRAY(innermost_walk, u32, 1);
+/* Key: 0. on_event_unwind. Filled and held by the collector. */
+BPF_PROG_ARRAY(event_unwinders, 1);
+/* Key: enum scratch. Filled and held by the collector. */
+BPF_PROG_ARRAY(finishers, SCRATCHES);
+
+static __always_inline void end_walk(struct event_walk *walk)
+{
+	int zero = 0;
+	u32 *innermost = innermost_walk.lookup(&zero);
+
+	if (innermost)
+		*innermost = walk->scratch_below;
+	walk->is_busy = 0;
+}
+
+static __always_inline struct event_walk *begin_walk(u32 scratch, struct process_key *process, int buffer)
+{
+	struct event_walk *walk = event_walks.lookup(&scratch);
+	int zero = 0;
+	u32 *innermost = innermost_walk.lookup(&zero);
+
+	if (!walk || !innermost || walk->is_busy)
+		return 0;
+	walk->scratch_below = *innermost;
+	walk->is_busy = 1;
+	*innermost = scratch;
+	walk->process = *process;
+	walk->buffer = buffer;
+	walk->user_stack = walk->kernel_stack = 0;
+	walk->user_error = walk->kernel_error = 0;
+	return walk;
+}
+
+/* Walk both stacks of the current task and go on in finishers[scratch], which must call end_walk(). Returns only when there is no
+ * finisher, or the program interrupted itself: then the event is the caller's to count as lost. */
+static __always_inline void walk_event(struct bpf_raw_tracepoint_args *ctx, u32 scratch, struct current_task *current, int buffer)
+{
+	struct stack_home home = {};
+	int zero = 0;
+	struct settings *setting = settings.lookup(&zero);
+	struct event_walk *walk;
+	struct unwinding *at = 0;
+	u64 code_segment = 0;
+
+	if (!setting || !find_home(&home, buffer, scratch))
+		return;
+	walk = begin_walk(scratch, &current->process, buffer);
+	if (!walk)
+		return;
+	walk->kernel_stack = store_stack(ctx, 0, STOP_NONE, &home, &walk->kernel_error);
+	if (current->has_memory) {
+		if (setting->is_unwinding)
+			at = begin_unwinding(scratch, &current->process);
+		if (at) {
+			saved_registers(at, &code_segment);
+			if (is_64_bit(code_segment))
+				event_unwinders.call(ctx, 0);
+		}
+		walk->user_stack = store_stack(ctx, BPF_F_USER_STACK, setting->is_unwinding ? STOP_NO_TABLE : STOP_NONE, &home, &walk->user_error);
+	}
+	finishers.call(ctx, scratch);
+	end_walk(walk);
+}
+
+/* Walks the user stack of the innermost walk on. Entered from walk_event() and from itself. */
+int on_event_unwind(struct bpf_raw_tracepoint_args *ctx)
+{
+	int zero = 0;
+	u32 *innermost = innermost_walk.lookup(&zero);
+	struct stack_home home = {};
+	struct event_walk *walk;
+	struct unwinding *at;
+	struct stack *stack;
+	u32 scratch, stop;
+
+	if (!innermost)
+		return 0;
+	scratch = *innermost;
+	walk = event_walks.lookup(&scratch);
+	at = unwinding.lookup(&scratch);
+	stack = walked.lookup(&scratch);
+	if (!walk || !at || !stack)
+		return 0;
+	stop = walk_frames(at, stack);
+	if (!stop) {
+		event_unwinders.call(ctx, 0);
+		stop = STOP_CAP; /* more calls than the kernel allows */
+	}
+	if (find_home(&home, walk->buffer, scratch))
+		walk->user_stack = end_unwinding(at, stack, stop, &walk->process, &home, &walk->user_error);
+	finishers.call(ctx, scratch);
+	end_walk(walk);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Where a walk by tables begins: the registers of user space, and the mappings of the process. */
+#ifndef EMBERWATCH_UNWIND_BEGIN_H
+#define EMBERWATCH_UNWIND_BEGIN_H
+
+#include "shared/unwind.h"
+
+/* Registers of user space while the CPU is in the kernel. */
+static __always_inline void saved_registers(struct unwinding *at, u64 *code_segment)
+{
+#ifdef EMBERWATCH_TASK_PT_REGS
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs((struct task_struct *)bpf_get_current_task_btf());
+#else
+	/* task_pt_regs() of kernels without FRED: at the end of the kernel stack of 16 KiB. */
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct pt_regs *regs;
+	void *kernel_stack = 0;
+
+	bpf_probe_read_kernel(&kernel_stack, sizeof(kernel_stack), &task->stack);
+	regs = (struct pt_regs *)(kernel_stack + 16384) - 1;
+#endif
+	bpf_probe_read_kernel(&at->ip, sizeof(at->ip), &regs->ip);
+	bpf_probe_read_kernel(&at->sp, sizeof(at->sp), &regs->sp);
+	bpf_probe_read_kernel(&at->bp, sizeof(at->bp), &regs->bp);
+	bpf_probe_read_kernel(&at->ax, sizeof(at->ax), &regs->ax);
+	bpf_probe_read_kernel(&at->r10, sizeof(at->r10), &regs->r10);
+	bpf_probe_read_kernel(&at->r11, sizeof(at->r11), &regs->r11);
+	bpf_probe_read_kernel(code_segment, sizeof(u16), &regs->cs);
+}
+
+/* The mappings of a process that was forked from a known one and has not been met yet: those of its parent, as long as both run the image
+ * they were forked with, which shows by the places that an exec chooses anew. */
+static __always_inline struct unwind_process *mappings_of_parent(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task(), *parent = 0;
+	struct mm_struct *own = 0, *theirs = 0;
+	u64 own_stack = 0, their_stack = 0;
+	struct process_key key = {};
+
+	bpf_probe_read_kernel(&parent, sizeof(parent), &task->real_parent);
+	bpf_probe_read_kernel(&own, sizeof(own), &task->mm);
+	bpf_probe_read_kernel(&theirs, sizeof(theirs), &parent->mm);
+	bpf_probe_read_kernel(&own_stack, sizeof(own_stack), &own->start_stack);
+	bpf_probe_read_kernel(&their_stack, sizeof(their_stack), &theirs->start_stack);
+	if (!own_stack || own_stack != their_stack)
+		return 0;
+	key.start_boot_ns = start_of(parent);
+	bpf_probe_read_kernel(&key.pid, sizeof(key.pid), &parent->tgid);
+	bpf_probe_read_kernel(&key.exec_id, sizeof(key.exec_id), &parent->self_exec_id);
+	return unwind_processes.lookup(&key);
+}
+
+/* Begin a walk; the caller fills in the registers. 0 when the process is not known. */
+static __always_inline struct unwinding *begin_unwinding(u32 scratch, struct process_key *key)
+{
+	struct unwind_process *process = unwind_processes.lookup(key);
+	struct unwinding *at = unwinding.lookup(&scratch);
+	struct stack *stack = walked.lookup(&scratch);
+
+	if (!process)
+		process = mappings_of_parent();
+	if (!process || !at || !stack)
+		return 0;
+	at->process = *process;
+	at->mapping.start = at->mapping.end = 0;
+	at->is_exact = at->has_registers = 1;
+	stack->length = 0;
+	return at;
+}
+
+/* Tables are of programs of 64 bits. */
+static __always_inline bool is_64_bit(u64 code_segment)
+{
+	return (u16)code_segment != COMPAT_CODE_SEGMENT;
+}
+
+/* The walk has ended: keep the stack, and tell the collector of code that it does not know. Returns the hash. */
+static __always_inline u64 end_unwinding(struct unwinding *at, struct stack *stack, u32 stop, struct process_key *process,
+					 struct stack_home *home, s16 *error)
+{
+	stack->stop = final_stop(at, stop);
+	if (stack->stop == STOP_NO_MAPPING && should_tell(process))
+		tell(process, 0);
+	return keep_stack(stack, home, error);
+}
+
+#endif
