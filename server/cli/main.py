@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""emberwatch: up, serve, record, query, diff, deploy."""
+"""emberwatch: up, serve, record, query, search, diff, deploy."""
 
 import json
 import logging
@@ -22,10 +22,12 @@ from server.cli.diff import Given, diff_body
 from server.cli.diff_formats import DiffFormat, render_diff
 from server.cli.formats import Format, ask_for
 from server.cli.object_formats import ask_about
+from server.cli.operator_options import UNITS, operator_parameters, with_operators
 from server.cli.options import with_settings
 from server.cli.output import paper_of, try_output, write_answer, write_text
 from server.cli.record import RECORDED_KINDS, Recording, record
 from server.cli.record import Progress as Told
+from server.cli.search import SearchFormat, render_search
 from server.cli.up import run_up, say_line
 from server.config import Settings, checked
 from server.errors import ServerError
@@ -34,6 +36,7 @@ from server.query.idle import Idle
 
 _LONGEST_S = 86_400
 _FORMATS = click.Choice([wanted.value for wanted in Format])
+_BY = click.Choice([*UNITS, *(str(by) for by in By)])
 
 
 def _seconds(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -120,17 +123,37 @@ def record_command(
 @click.option("--until", default="now", show_default=True, help="End, exclusive.")
 @click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
 @click.option("--format", "wanted", type=_FORMATS, default=Format.TOP.value, show_default=True)
-@click.option("--by", type=click.Choice([str(by) for by in By]), default=None, help="A table by this; calls, locks and peers need not say.")
+@click.option("--by", type=_BY, default=None, help="What a row or frame stands for; calls, locks and peers need not say.")
 @click.option("--idle", type=click.Choice([str(idle) for idle in Idle]), default=None, help="Waits for work: hidden if not said.")
-def query_command(selector: str, from_: str, until: str, url: str, wanted: str, by: str | None, idle: str | None) -> None:
+@with_operators
+def query_command(
+    selector: str, from_: str, until: str, url: str, wanted: str, by: str | None, idle: str | None, **operators: object
+) -> None:
     """Ask a server what its page shows: functions, calls, locks, folded stacks or JSON of SELECTOR.
 
     For example 'cpu{service="checkout"}', 'offcpu{class="lock"}' or 'syscall{host="web-1"}'.
     """
     with _errors_in_words():
-        ask = ask_about(selector, Format(wanted), by or "", idle or "")
+        unit = by if by in UNITS else ""
+        ask = ask_about(selector, Format(wanted), by or "", idle or "").with_more(operator_parameters(operators, unit or ""))
         body = api_at(url).get(ask.path, query=selector, **{"from": from_}, until=until, **ask.parameters)
         write_answer(body, Format(wanted), None)
+
+
+@main.command("search")
+@click.argument("text")
+@click.option("--regex", is_flag=True, help="TEXT is a regular expression (RE2), found anywhere in the name.")
+@click.option("--query", "selector", default="cpu{}", show_default=True, help="Where to search.")
+@click.option("--from", "from_", default="-15m", show_default=True, help="Start: -15m, RFC 3339 or unix seconds.")
+@click.option("--until", default="now", show_default=True, help="End, exclusive.")
+@click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
+@click.option("--format", "wanted", type=click.Choice([f.value for f in SearchFormat]), default=SearchFormat.TABLE.value, show_default=True)
+def search_command(text: str, regex: bool, selector: str, from_: str, until: str, url: str, wanted: str) -> None:
+    """Which services spend time in functions whose name holds TEXT (=TEXT: is TEXT), over the whole fleet."""
+    with _errors_in_words():
+        asked = {"query": selector, "from": from_, "until": until, "search": text, "mode": "regex" if regex else "text"}
+        paper = paper_of(None)
+        write_text(render_search(api_at(url).get("search", **asked), SearchFormat(wanted), paper), paper, None)
 
 
 @main.command("diff")

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from server.cli.formats import ROWS_SHOWN, Ask, Format, Json, Paper, ask_for, percent, quantity, render, safe
+from server.cli.operator_options import UNITS
 from server.errors import BadRequest
 from server.query.complaint import QueryError
 from server.query.selector import parse_selector
@@ -26,7 +27,7 @@ _Column = tuple[str, _Cell]
 def ask_about(selector: str, wanted: Format, by: str, idle: str) -> Ask:
     """Give what to ask the API for; `by` and `idle` are what was said, or "". Raises BadRequest when they make no sense together."""
     kind = _kind_of(selector)
-    by = by or USUAL_BY.get(kind, "")
+    by = "" if by in UNITS else by or USUAL_BY.get(kind, "")
     idle = idle or ("hide" if kind == _HIDES_IDLE else "")
     if not by or wanted is Format.FOLDED:
         ask = ask_for(wanted)

@@ -198,6 +198,7 @@ def _head(profile: Profile) -> Json:
         "until_s": profile.range.until_s,
         "seconds": profile.covered_s,
         "total": profile.weighed.sum,
+        "whole_total": profile.whole,
         "samples": profile.samples,
     }
 

@@ -9,15 +9,18 @@ import numpy as np
 from server.profile.calltree import Indices
 from server.profile.diff import Diff, Side, compare
 from server.profile.nametree import NameTree
+from server.profile.reshape import DROPPED
 from server.profile.top import first_calls
 from server.profile.totals import Mask
-from server.profile.union import Part, turned, union
+from server.profile.union import Part, union
 from server.query.branches import groups, thread_name
+from server.query.chosen import Chosen
 from server.query.complaint import QueryError
 from server.query.idle import busy_keys
 from server.query.kinds import width_column
-from server.query.profile_query import Chosen, ProfileQuery, Question
-from server.query.quality import Quality
+from server.query.operators import Operators
+from server.query.profile_query import THREAD, ProfileQuery, Question
+from server.query.quality import Quality, share
 from server.query.replicates import ReplicatedWeights, SideWeights, replicated_weights
 from server.query.row_filter import keep_of
 from server.query.timerange import SECOND_NS, TimeRange
@@ -73,6 +76,9 @@ class _Read:
 
 def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
     """Compare the answers to two questions of one kind and column. Raises QueryError, LimitExceeded or Overloaded."""
+    a.operators.check()
+    if a.group not in {"", THREAD}:
+        raise QueryError(f"a comparison cannot be grouped by {a.group[:64]!r}", hint="group it by thread, or not at all")
     if a.selector.kind != b.selector.kind:
         raise QueryError(f"side A is of kind {a.selector.kind} and side B of kind {b.selector.kind}: only one kind can be compared")
     with query.place():
@@ -96,8 +102,8 @@ def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
             for question, choice in zip((a, b), chosen, strict=True)
         ]
         tree, (side_a, side_b), first_of = _laid(query, sides, a.is_by_thread)
-        if a.is_inverted:
-            tree, side_a, side_b = _inverted(tree, side_a, side_b)
+        if not a.operators.is_nothing:
+            tree, side_a, side_b = _reshaped(tree, a.operators, side_a, side_b)
             first_of = None
         diff = compare(tree, side_a, side_b)
         answers = [_answer(query, read, side, diff) for read, side in zip(sides, (side_a, side_b), strict=True)]
@@ -214,10 +220,19 @@ def _threads(weights: ReplicatedWeights, keys: Indices) -> Iterator[tuple[str, I
         yield thread_name(weights.dictionary.strings[thread]), keys[members]
 
 
-def _inverted(tree: NameTree, *sides: Side) -> tuple[NameTree, Side, Side]:
+def _reshaped(tree: NameTree, operators: Operators, *sides: Side) -> tuple[NameTree, Side, Side]:
     used = np.zeros(len(tree), np.bool_)
     for side in sides:
         used[side.nodes] = True
-    inverted, places = turned(tree, used)
-    a, b = (replace(side, nodes=places[side.nodes]) for side in sides)
-    return inverted, a, b
+    reshaped = operators.apply(tree, used)
+    a, b = (_placed(side, reshaped.place[side.nodes]) for side in sides)
+    return reshaped.tree, a, b
+
+
+def _placed(side: Side, place: Indices) -> Side:
+    """Give the stacks of a side that are left; of what was observed they have the part that they have of its values."""
+    kept = place != DROPPED
+    if kept.all():
+        return replace(side, nodes=place)
+    values, whole = side.values[:, kept], int(side.values.sum())
+    return Side(place[kept], values, round(side.observed * share(int(values.sum()), whole)))

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from server.profile.diff import U64
+from server.query.chosen import Chosen
 from server.query.merge import Keep, Mask, Meter, keep_all, kept_rows
-from server.query.profile_query import Chosen
 from server.query.timerange import SECOND_NS, TimeRange
 from server.store.protocol import Piece, Selection, ServiceDictionary, Store
 from server.store.sums import add_by_group

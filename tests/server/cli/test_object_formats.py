@@ -97,6 +97,7 @@ def test_a_terminal_gets_the_same_cells(answer_of: Any) -> None:
 def test_what_a_kind_asks_for() -> None:
     assert ask_about("syscall{}", Format.JSON, "", "") == Ask("table", {"by": "call", "limit": "30"})
     assert ask_about("cpu{}", Format.TOP, "", "").path == "top"
+    assert ask_about("lock{}", Format.TOP, "package", "").path == "top"
     assert ask_about("offcpu{}", Format.FOLDED, "class", "only").parameters == {"format": "folded", "group": "thread", "idle": "only"}
     assert ask_about("what is this", Format.TOP, "", "").path == "top"  # the server says what is wrong
     with pytest.raises(BadRequest, match="only waits can wait for work"):
