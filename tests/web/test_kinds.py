@@ -121,7 +121,7 @@ def test_peers_are_named_where_both_ends_are_known(open_page: Open) -> None:
 def test_a_heat_map_is_read_and_brushed_by_keys(open_page: Open) -> None:
     page = open_page(f"{SERVICE}?tab=lock").page
     panel = page.get_by_role("region", name="Waits for locks")
-    expect(panel.locator(".heat-figures")).to_contain_text("p99 up to")
+    expect(panel.locator(".latency-figures")).to_contain_text("p99 up to")
     panel.locator("canvas").focus()
     page.keyboard.press("ArrowLeft")
     expect(panel.locator(".timeline-numbers")).to_contain_text("p50")

@@ -8,7 +8,7 @@ import { formatCount, formatDuration } from "../core/units.js";
 import { badge } from "./parts.js";
 import { element, fill } from "./dom.js";
 import { hasChanged, makeGraphPanes } from "./graph-panes.js";
-import { makeHeatPanel } from "./heat-panel.js";
+import { makeLatencyPanel } from "./latency-panel.js";
 import { named } from "./locks.js";
 import { makeLossStrip } from "./loss-strip.js";
 import { latencyColumns, makeObjectTable, nameCell, numberColumn } from "./object-table.js";
@@ -45,7 +45,7 @@ export function mountCalls(place, context) {
     return selectionOf({ ...state, object, tab: "syscall_stack" }, { object: object === "" ? IO_CALLS : [object] });
   };
   const choose = (/** @type {string} */ object) => store.set({ object, at: "" });
-  const heat = makeHeatPanel({ title: "How long calls took", what: "calls", signal, parameters: ofChosen, ...time, rename: () => named("How long calls took", store.get().object) });
+  const heat = makeLatencyPanel({ title: "How long calls took", what: "calls", signal, parameters: ofChosen, ...time, rename: () => named("How long calls took", store.get().object) });
   const table = makeObjectTable({
     store,
     title: "System calls",

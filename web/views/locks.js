@@ -5,7 +5,7 @@ import { formatCount, formatDuration } from "../core/units.js";
 import { visibleText } from "../core/text.js";
 import { element, fill } from "./dom.js";
 import { hasChanged, makeGraphPanes } from "./graph-panes.js";
-import { makeHeatPanel } from "./heat-panel.js";
+import { makeLatencyPanel } from "./latency-panel.js";
 import { makeLossStrip } from "./loss-strip.js";
 import { latencyColumns, makeObjectTable, nameCell, numberColumn } from "./object-table.js";
 import { brushed, makeServiceHead, selectionOf, unbrushed } from "./service-head.js";
@@ -32,7 +32,7 @@ export function mountLocks(place, context) {
   const ofAll = () => selectionOf(store.get());
   const ofChosen = () => selectionOf(store.get(), store.get().object === "" ? {} : { object: [store.get().object] });
   const choose = (/** @type {string} */ object) => store.set({ object, at: "" });
-  const heat = makeHeatPanel({ title: "Waits for locks", what: "waits", signal, parameters: ofChosen, ...time, rename: () => named("Waits for locks", store.get().object) });
+  const heat = makeLatencyPanel({ title: "Waits for locks", what: "waits", signal, parameters: ofChosen, ...time, rename: () => named("Waits for locks", store.get().object) });
   const table = makeObjectTable({
     store,
     title: "Locks",

@@ -7,7 +7,7 @@ import { formatBytes, formatCount, formatLoss } from "../core/units.js";
 import { apiAddress, getJson } from "../net/api.js";
 import { element, fill } from "./dom.js";
 import { hasChanged } from "./graph-panes.js";
-import { makeHeatPanel } from "./heat-panel.js";
+import { makeLatencyPanel } from "./latency-panel.js";
 import { makeLoader } from "./loader.js";
 import { named } from "./locks.js";
 import { latencyColumns, makeObjectTable, nameCell, numberColumn } from "./object-table.js";
@@ -45,7 +45,7 @@ export function mountTcp(place, context) {
   const again = makeRatePanel({ title: "Sent again", note: "share of segments; the line marks 1 %", signal, format: formatLoss, label: (share) => `${Number((share * 100).toFixed(2))} %`, threshold: RETRANSMITS_GRAVE, ...time });
   const heats = HEATS.map(({ buckets, label, title }) => element("button", { class: "button is-small toggle", type: "button", title, onclick: () => store.set({ buckets }) }, label));
   const heatOf = () => HEATS.find(({ buckets }) => buckets === store.get().buckets) ?? HEATS[0];
-  const heat = makeHeatPanel({
+  const heat = makeLatencyPanel({
     title: "Latency",
     what: "measured",
     signal,

@@ -5,7 +5,7 @@ import { SPENT } from "../core/kinds.js";
 import { selectorText } from "../core/selector.js";
 import { element, fill, icon } from "./dom.js";
 import { hasChanged, makeGraphPanes } from "./graph-panes.js";
-import { makeHeatPanel } from "./heat-panel.js";
+import { makeLatencyPanel } from "./latency-panel.js";
 import { makeLossStrip } from "./loss-strip.js";
 import { makeSecondPanel } from "./second-panel.js";
 import { brushed, makeServiceHead, selectionOf, unbrushed } from "./service-head.js";
@@ -45,7 +45,7 @@ export function mountWaiting(place, context) {
     return { ...rows(), idle: tab === "offcpu" ? idle : "", stacks };
   };
   const second = makeSecondPanel(context, { parameters: of("time"), ...time });
-  const heat = makeHeatPanel({ title: "Waiting for a CPU", what: "waits", signal, parameters: of("runqueue"), ...time, height_px: 216 });
+  const heat = makeLatencyPanel({ title: "Waiting for a CPU", what: "waits", signal, parameters: of("runqueue"), ...time, height_px: 216 });
   const strip = makeLossStrip();
   const choices = makeChoices(store);
   const body = makeGraphPanes(context, {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A heat map of how long things took, over time, with the median and the 99th: a card that reads for itself. */
 
-import { bucketAt, heatFrame, lowerEdge_ns } from "../core/heat.js";
+import { bucketAt, heatFrame, lowerEdge_ns } from "../core/latency.js";
 import { slotAt } from "../core/scale.js";
 import { formatClock, formatCount, formatDuration } from "../core/units.js";
-import { edgeWords, paintHeat } from "../draw/heat-painter.js";
+import { edgeWords, paintHeat } from "../draw/latency-painter.js";
 import { plotOf } from "../draw/timeline-painter.js";
 import { getJson } from "../net/api.js";
 import { element, fill } from "./dom.js";
 import { makeLoader } from "./loader.js";
 import { makeTimeCanvas } from "./time-canvas.js";
 
-/** @typedef {import("../draw/heat-painter.js").Heat} Heat */
+/** @typedef {import("../draw/latency-painter.js").Heat} Heat */
 
 const HEIGHT_PX = 176;
 
@@ -22,12 +22,12 @@ const HEIGHT_PX = 176;
  *   rename?: () => string, height_px?: number,
  * }} asked `what` is counted ("waits"); `parameters` null means that there is nothing to read; `rename` gives the title of now
  */
-export function makeHeatPanel({ title, what, signal, parameters, choose, back, tools = [], rename = () => title, height_px = HEIGHT_PX }) {
+export function makeLatencyPanel({ title, what, signal, parameters, choose, back, tools = [], rename = () => title, height_px = HEIGHT_PX }) {
   const heading = element("h2", {}, title);
-  const figures = element("p", { class: "card-note heat-figures" });
+  const figures = element("p", { class: "card-note latency-figures" });
   const chart = makeTimeCanvas({ label: title, height_px, signal, choose, back, paint: paintHeat, numbersAt: (heat, cursor_s, scene) => numbersAt(heat, cursor_s, scene, what) });
   const picture = element("div", { class: "panel-picture" }, chart.root);
-  const root = element("section", { class: "card panel heat-panel", "aria-label": title }, element("div", { class: "card-head" }, heading, figures, ...tools), picture, heatKey());
+  const root = element("section", { class: "card panel latency-panel", "aria-label": title }, element("div", { class: "card-head" }, heading, figures, ...tools), picture, heatKey());
   const loader = makeLoader(root, { retry: () => load() });
   const load = async ({ isQuiet = false } = {}) => {
     const asked = parameters();
@@ -47,7 +47,7 @@ export function makeHeatPanel({ title, what, signal, parameters, choose, back, t
 
 /**
  * What the whole range has: its largest median and 99th, because quantiles of slots do not add up.
- * @param {import("../core/heat.js").HeatAnswer} answer
+ * @param {import("../core/latency.js").HeatAnswer} answer
  * @param {number} total
  * @param {string} what
  */
@@ -55,13 +55,13 @@ function figuresOf({ p50_ns, p99_ns }, total, what) {
   const most = (/** @type {Array<number | null>} */ values) => formatDuration(Math.max(0, ...values.map((value) => value ?? 0)));
   return [
     element("span", {}, `${formatCount(total)} ${what}`),
-    element("span", { class: "heat-line is-p50" }, `p50 up to ${most(p50_ns)}`),
-    element("span", { class: "heat-line is-p99" }, `p99 up to ${most(p99_ns)}`),
+    element("span", { class: "latency-line is-p50" }, `p50 up to ${most(p50_ns)}`),
+    element("span", { class: "latency-line is-p99" }, `p99 up to ${most(p99_ns)}`),
   ];
 }
 
 function heatKey() {
-  return element("p", { class: "heat-key is-quiet" }, "fewer", element("span", { class: "heat-ramp", "aria-hidden": "true" }), "more, by logarithm");
+  return element("p", { class: "latency-key is-quiet" }, "fewer", element("span", { class: "latency-ramp", "aria-hidden": "true" }), "more, by logarithm");
 }
 
 /**

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import * as heat from "../../../web/core/heat.js";
+import * as heat from "../../../web/core/latency.js";
 
 const row = (filled) => Array.from({ length: 32 }, (_, at) => filled[at] ?? 0);
 const answer = (...counts) => ({ counts });

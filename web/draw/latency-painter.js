@@ -2,12 +2,12 @@
 /** A heat map: time to the right, log2 buckets upwards, colour by the logarithm of the count; the median and the 99th over it. */
 
 import { cssColour } from "../core/colour.js";
-import { heatOf, heightOf, labelledRows, lowerEdge_ns, rampColour } from "../core/heat.js";
+import { heatOf, heightOf, labelledRows, lowerEdge_ns, rampColour } from "../core/latency.js";
 import { formatDuration } from "../core/units.js";
 import { paintAxes, paintBrush, paintCursor, paintGaps, plotOf, xOfTime } from "./timeline-painter.js";
 import { fitCanvas, tokenColours } from "./surface.js";
 
-/** @typedef {import("../core/heat.js").HeatAnswer & {frame: import("../core/heat.js").HeatFrame}} Heat */
+/** @typedef {import("../core/latency.js").HeatAnswer & {frame: import("../core/latency.js").HeatFrame}} Heat */
 
 const RAMP = /** @type {const} */ (["heat-0", "heat-1", "heat-2", "heat-3", "heat-4"]);
 const RAMP_STEPS = 64;
