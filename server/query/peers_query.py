@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from server.profile.calltree import Indices
+from server.query.chosen import Chosen
 from server.query.merge import Meter
-from server.query.profile_query import Chosen, ProfileQuery
+from server.query.profile_query import ProfileQuery
 from server.query.row_filter import text_of, used_numbers
 from server.query.selector import Selector
 from server.query.timerange import TimeRange
