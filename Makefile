@@ -39,7 +39,7 @@ $(VENV)/installed: pyproject.toml
 	@touch $@
 
 # What the tests build and look with, beside what the program needs.
-TEST_TOOLS := gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl
+TEST_TOOLS := gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl debuginfod:debuginfod
 $(VENV)/test-installed: $(VENV)/installed
 	@missing=; for pair in $(TEST_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  test -e /usr/include/stdlib.h || missing="$$missing libc6-dev"; \
@@ -49,9 +49,11 @@ $(VENV)/test-installed: $(VENV)/installed
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node typescript@5
 	@touch $@
 
+# Compilers and runtimes whose stacks are walked; Go's comes from PyPI.
+BENCH_TOOLS := perf:linux-perf clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless
 $(VENV)/bench-installed: $(VENV)/test-installed
-	@missing=; command -v perf >/dev/null || missing=linux-perf; \
-	  if [ -n "$$missing" ]; then $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
+	@missing=; for pair in $(BENCH_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
+	  if [ -n "$$missing" ]; then echo "install     $$missing"; $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node d3-flame-graph@4 d3@7 speedscope
 	@touch $@

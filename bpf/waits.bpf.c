@@ -69,10 +69,10 @@ static __always_inline u64 enter(struct thread *thread, u64 now_ns, struct wait_
 	thread->sums.switches++;
 	thread->sums.runnable_ns += runnable_ns;
 	if (runnable_ns < setting->threshold_ns || is_first) {
-		u32 bucket = bucket_of(runnable_ns);
+		u32 bucket = bucket_of_ns(runnable_ns);
 
 		thread->sums.short_runnable_ns += runnable_ns;
-		thread->sums.short_buckets[bucket & (WAIT_BUCKETS - 1)]++;
+		thread->sums.short_buckets[bucket & (BUCKETS_OF_TIME - 1)]++;
 		if (thread->sums.max_window != setting->window || runnable_ns > thread->sums.short_max_ns)
 			thread->sums.short_max_ns = runnable_ns;
 		thread->sums.max_window = setting->window;
@@ -148,7 +148,7 @@ static __always_inline bool switch_out(struct bpf_raw_tracepoint_args *ctx, u32 
 	return thread->state == THREAD_BLOCKED;
 }
 
-/* The next task comes in; its waits that are long enough are left for on_return. */
+/* The next task comes in; its waits that are long enough are left for on_back. */
 static __always_inline void switch_in(struct task_struct *task, u32 tid, u64 now_ns, struct wait_settings *setting, struct wait_counts *counts)
 {
 	struct thread *thread = threads.lookup(&tid);
@@ -210,7 +210,7 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /* The thread that came back is current: take its stack if its waits were long enough. */
-int on_return(struct bpf_raw_tracepoint_args *ctx)
+int on_back(struct bpf_raw_tracepoint_args *ctx)
 {
 	int zero = 0;
 	struct returning *back = returning.lookup(&zero);
@@ -240,7 +240,7 @@ static __always_inline void take_stack(struct wait_stack *stack, struct event_wa
 }
 
 /* Finisher of SCRATCH_RETURN. */
-int on_returned(struct bpf_raw_tracepoint_args *ctx)
+int on_back_walked(struct bpf_raw_tracepoint_args *ctx)
 {
 	u32 scratch = SCRATCH_RETURN, tid = bpf_get_current_pid_tgid();
 	int zero = 0;

@@ -16,6 +16,8 @@ import waitress
 from server.config import Settings
 from server.errors import Overloaded, ServerError
 from server.fleet.reporter import Reporter
+from server.fleet.watch import Watch
+from server.fleet.webhooks import Deliverer, Hooks
 from server.http.app import create_app
 from server.http.listening import bound_sockets, refusal_to_listen
 from server.http.services import AppServices
@@ -27,6 +29,7 @@ from server.store.engine import DirectoryLock, address_of_file
 from server.store.migrate import migrate
 from server.store.protocol import BinaryInfo, RetireLimits
 from server.store.sql_store import SqlStore
+from server.symbols.debuginfod import parse_upstreams
 from server.symbols.namer import Namer
 from server.symbols.settings import SymbolSettings
 from server.symbols.unwind_tables import UnwindTables
@@ -38,6 +41,7 @@ HTTP_THREADS = 8
 MESSAGE_BYTES = 17 << 20
 UPKEEP_S = 20.0
 WATCH_S = 15.0
+DELIVER_S = 5.0
 _GRACE_S = 3.0
 
 
@@ -71,6 +75,7 @@ class Server:
         self._closing.close()
 
     def _start(self) -> Addresses:
+        symbol_settings = _symbol_settings(self._settings)
         data = _made(Path(self._settings.data_dir))
         lock = DirectoryLock(data)
         self._closing.callback(lock.release)
@@ -81,14 +86,14 @@ class Server:
             raise ServerError(f"cannot start on the data in {data}: {error}") from error
         self._store = SqlStore(url)
         self._closing.callback(self._store.close)
-        roots = tuple(Path(root) for root in self._settings.debug_roots.split(":") if root)
-        self._namer = Namer(SymbolSettings(data / "symbols", local_files=self._settings.local_files, debug_roots=roots))
+        self._namer = Namer(symbol_settings)
         self._closing.callback(self._namer.close)
         self._unwind_tables = UnwindTables(data / "unwind")
         grpc_address = self._serve_grpc()
         self._query = ProfileQuery(self._store, self._namer, time.time_ns)
+        self._deliverer = Deliverer(self._query, _hooks(self._settings))
         http_address = self._serve_http()
-        for run in (self._keep_up, self._watch):
+        for run in (self._keep_up, self._watch, self._deliver):
             thread = threading.Thread(target=run, name=run.__name__, daemon=True)
             thread.start()
             self._closing.callback(thread.join, _GRACE_S)
@@ -159,9 +164,10 @@ class Server:
         }
 
     def _keep_up(self) -> None:
-        """Turn batches into blocks and drop what is too old, a bounded step at a time."""
+        """Turn batches into blocks, drop what is too old, a bounded step at a time; look after names that could be better."""
         limits = RetireLimits(keep_s=self._settings.retention_days * 86_400, keep_bytes=self._settings.retention_bytes)
         while not self._is_closing.wait(UPKEEP_S):
+            self._namer.tend()
             try:
                 while not self._is_closing.is_set() and not self._store.compact(time.time_ns()).is_done:
                     pass
@@ -171,14 +177,41 @@ class Server:
                 log.warning("upkeep put off reason=%s", error)
 
     def _watch(self) -> None:
-        """Report on deploys, a bounded step at a time; by itself, so that a long comparison holds nothing else up."""
-        reporter = Reporter(self._query)
+        """Report on deploys and watch shares, a bounded step at a time; by itself, so that a long comparison holds nothing else up."""
+        reporter, watch = Reporter(self._query, self._deliverer.announce), Watch(self._query)
         while not self._is_closing.wait(WATCH_S):
             try:
                 while reporter.step() and not self._is_closing.is_set():
                     pass
+                self._deliverer.announce(watch.step())
             except ServerError as error:  # Nothing is lost: the same step is due again.
                 log.warning("watching put off reason=%s", error)
+
+    def _deliver(self) -> None:
+        """Tell events to webhooks, which may take their time."""
+        while not self._is_closing.wait(DELIVER_S):
+            try:
+                self._deliverer.step()
+            except ServerError as error:  # Nothing is lost: it is due again.
+                log.warning("webhooks put off reason=%s", error)
+
+
+def _hooks(settings: Settings) -> Hooks:
+    urls = tuple(url.strip() for url in settings.webhook_urls.split(",") if url.strip())
+    return Hooks(urls, settings.webhook_secret, settings.page_url)
+
+
+def _symbol_settings(settings: Settings) -> SymbolSettings:
+    """Raises ConfigError for a debuginfod server that is no address."""
+    return SymbolSettings(
+        directory=Path(settings.data_dir) / "symbols",
+        local_files=settings.local_files,
+        debug_roots=tuple(Path(root) for root in settings.debug_roots.split(":") if root),
+        table_max_bytes=settings.symbol_tables_bytes,
+        files_max_bytes=settings.symbol_files_bytes,
+        upload_max_bytes=settings.upload_bytes,
+        upstreams=parse_upstreams(settings.debuginfod_urls),
+    )
 
 
 def _made(directory: Path) -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long waits as the BPF program writes them (bpf/shared/wait_rows.h), those that are still open, and the drains of event kinds made of both."""
+"""Long waits as the BPF program writes them (bpf/shared/wait_rows.h), those that are still open, and the columns made of both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

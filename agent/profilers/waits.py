@@ -13,7 +13,7 @@ from agent.errors import KernelError
 from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
 from agent.profilers.breaker import Breaker
-from agent.profilers.event_host import ClosedWindow, EventHost, Scratch
+from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
 from agent.profilers.thread_rows import DEPARTED_KEY, THREAD, THREAD_SUMS, Moment, Rows, ThreadState
 from agent.profilers.thread_times import ThreadTimes, ThreadWindow, departed_window, joined
 from agent.profilers.wait_classes import call_classes
@@ -43,7 +43,7 @@ def spec() -> ProgramSpec:
     entries = min(max(THREADS_ROOM * thread_count(), LEAST_THREADS), MOST_THREADS)
     return ProgramSpec(
         source="waits.bpf.c",
-        functions=dict.fromkeys(("on_switch", "on_return", "on_returned", "on_waking", "on_waker_walked", "on_wakeup_new"), _R),
+        functions=dict.fromkeys(("on_switch", "on_back", "on_back_walked", "on_waking", "on_waker_walked", "on_wakeup_new"), _R),
         maps=("wait_settings", "threads", "departed", "waits", "wait_counts", "call_classes"),
         defines={"THREAD_ENTRIES": 1 << (entries - 1).bit_length()},
     )
@@ -77,7 +77,7 @@ class WaitLinks:
             self.detach()
             raise
         with contextlib.suppress(KernelError):  # Kernels before 6.15 have none; there the stack is taken as a thread leaves.
-            self._links.append(program.open_raw_tracepoint("sched_exit_tp", "on_return"))
+            self._links.append(program.open_raw_tracepoint("sched_exit_tp", "on_back"))
 
     def detach(self) -> None:
         kernel.close(*self._links)
@@ -112,7 +112,7 @@ class WaitsProfiler:
         self._waits = BufferedMap(host.program.map("waits"), waits, FIRST_WAITS)
         gone = MapShape("departed", DEPARTED_KEY, THREAD_SUMS, MOST_DEPARTED, DEPARTED_CHUNK)
         self._departed = BufferedMap(host.program.map("departed"), gone, FIRST_DEPARTED)
-        host.install_finisher(Scratch.RETURN, "on_returned")
+        host.install_finisher(Scratch.RETURN, "on_back_walked")
         host.install_finisher(Scratch.WAKER, "on_waker_walked")
         self._links = WaitLinks(host)
         self._lost_before = self._links.counts()
@@ -212,3 +212,6 @@ def _all_of(buffered: BufferedMap, buffer: int, key: np.dtype[np.void], value: n
     pieces = list(buffered.drain(buffer))
     keys = np.concatenate([np.zeros(0, key), *(piece[0] for piece in pieces)])
     return keys, np.concatenate([np.zeros(0, value), *(piece[1] for piece in pieces)])
+
+
+GROUP = Group(KINDS, spec, WaitsProfiler)

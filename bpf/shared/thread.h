@@ -14,13 +14,13 @@
 #include "shared/limit.h"
 #include "shared/sight.h"
 #include "shared/window.h"
+#include "shared/buckets.h"
 
 #ifndef THREAD_ENTRIES
 #define THREAD_ENTRIES 16384
 #endif
 
 enum {
-	WAIT_BUCKETS = 32,
 	DEPARTED_ENTRIES = 8192,
 	COMM_BYTES = 16,
 };
@@ -39,7 +39,7 @@ struct thread_sums {
 	u64 short_runnable_ns; /* of waits for a CPU below the threshold: those above are rows of their own */
 	u64 short_max_ns;      /* the longest of them in window `max_window` */
 	u64 max_window;
-	u32 short_buckets[WAIT_BUCKETS];
+	u32 short_buckets[BUCKETS_OF_TIME];
 };
 
 /* A stack and whose it is. */
@@ -120,14 +120,6 @@ static __always_inline u64 past(u64 now_ns, u64 from_ns)
 	return now_ns > from_ns ? now_ns - from_ns : 0;
 }
 
-static __always_inline u32 bucket_of(u64 duration_ns)
-{
-	u64 duration_us = duration_ns / 1000;
-	u32 bucket = duration_us ? bpf_log2l(duration_us) : 0;
-
-	return bucket < WAIT_BUCKETS ? bucket : WAIT_BUCKETS - 1;
-}
-
 /* Make an entry for a task that is seen for the first time, whoever runs now. 0 when it is not wanted or there is no room. */
 static __always_inline struct thread *new_thread(struct task_struct *task, u32 tid, u32 state, u64 since_ns, u64 window, struct wait_counts *counts)
 {
@@ -186,7 +178,7 @@ static __always_inline void depart(struct thread *thread, struct wait_counts *co
 	for (int i = 0; i < WAIT_CLASSES; i++)
 		__sync_fetch_and_add(&sums->class_ns[i], own->class_ns[i]);
 #pragma unroll
-	for (int i = 0; i < WAIT_BUCKETS; i++)
+	for (int i = 0; i < BUCKETS_OF_TIME; i++)
 		__sync_fetch_and_add(&sums->short_buckets[i], own->short_buckets[i]);
 	if (own->short_max_ns > sums->short_max_ns)
 		sums->short_max_ns = own->short_max_ns;

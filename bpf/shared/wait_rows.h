@@ -75,7 +75,7 @@ static __always_inline void put_rows(struct thread *thread, struct wait_key *key
 	if (runnable_ns && runnable_ns >= threshold_ns) {
 		key->kind = KIND_RUNQUEUE;
 		key->wait_class = 0;
-		key->bucket = bucket_of(runnable_ns);
+		key->bucket = bucket_of_ns(runnable_ns);
 		__builtin_memset(&key->waker, 0, sizeof(key->waker));
 		put_row(key, runnable_ns, runnable_ns, 0, counts);
 	}

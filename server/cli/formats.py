@@ -54,6 +54,10 @@ class Ask:
     path: str
     parameters: dict[str, str]
 
+    def with_more(self, parameters: dict[str, str]) -> "Ask":
+        """Ask with these parameters too."""
+        return Ask(self.path, self.parameters | parameters)
+
 
 @dataclass(frozen=True, slots=True)
 class Paper:

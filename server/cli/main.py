@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""emberwatch: up, serve, record, query, diff."""
+"""emberwatch: up, serve, record, query, search, diff, deploy."""
 
 import json
 import logging
@@ -17,14 +17,17 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from server.cli.ask import Api, api_at
+from server.cli.deploy import Asked, as_json, deploy_body, render_deploys
 from server.cli.diff import Given, diff_body
 from server.cli.diff_formats import DiffFormat, render_diff
-from server.cli.formats import Format, ask_for
-from server.cli.object_formats import ask_about
+from server.cli.formats import Format
+from server.cli.object_formats import ask_about, usual_format
+from server.cli.operator_options import UNITS, operator_parameters, with_operators
 from server.cli.options import with_settings
 from server.cli.output import paper_of, try_output, write_answer, write_text
 from server.cli.record import RECORDED_KINDS, Recording, record
 from server.cli.record import Progress as Told
+from server.cli.search import SearchFormat, render_search
 from server.cli.up import run_up, say_line
 from server.config import Settings, checked
 from server.errors import ServerError
@@ -33,6 +36,7 @@ from server.query.idle import Idle
 
 _LONGEST_S = 86_400
 _FORMATS = click.Choice([wanted.value for wanted in Format])
+_BY = click.Choice([*UNITS, *(str(by) for by in By)])
 
 
 def _seconds(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -90,18 +94,25 @@ def serve(ready_fd: int, **values: Any) -> None:
 )
 @click.option("--pid", "pids", type=int, multiple=True, help="Only this process and what it starts; may be given more than once.")
 @click.option("--rate", "rate_hz", type=int, default=99, show_default=True, help="Samples a second and CPU.")
-@click.option("--format", "wanted", type=_FORMATS, default=Format.FOLDED.value, show_default=True)
+@click.option("--format", "wanted", type=_FORMATS, help="Folded stacks if not said; calls, locks, peers and times a table.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of standard output.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def record_command(
-    kind: str, duration_s: float | None, pids: tuple[int, ...], rate_hz: int, wanted: str, output: Path | None, command: tuple[str, ...]
+    kind: str,
+    duration_s: float | None,
+    pids: tuple[int, ...],
+    rate_hz: int,
+    wanted: str | None,
+    output: Path | None,
+    command: tuple[str, ...],
 ) -> None:
     """Profile this host, some processes, or COMMAND from its first instruction to its end, with nothing kept.
 
     Only the answer goes to standard output; what COMMAND prints there goes to standard error.
     """
     recording = Recording(kind, duration_s if duration_s or command else 10.0, pids, command, rate_hz)
-    ask = ask_for(Format(wanted))
+    chosen = Format(wanted) if wanted else usual_format(kind)
+    ask = ask_about(f"{kind}{{}}", chosen, "", "")
 
     def answer(api: Api, selector: str, from_s: float) -> bytes:
         return api.get(ask.path, query=selector, **{"from": f"{from_s:.3f}"}, **ask.parameters)
@@ -110,7 +121,7 @@ def record_command(
         try_output(output)
         with _progress() as told:
             body = record(recording, answer, told)
-        write_answer(body, Format(wanted), output)
+        write_answer(body, chosen, output)
 
 
 @main.command("query")
@@ -119,17 +130,37 @@ def record_command(
 @click.option("--until", default="now", show_default=True, help="End, exclusive.")
 @click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
 @click.option("--format", "wanted", type=_FORMATS, default=Format.TOP.value, show_default=True)
-@click.option("--by", type=click.Choice([str(by) for by in By]), default=None, help="A table by this; calls, locks and peers need not say.")
+@click.option("--by", type=_BY, default=None, help="What a row or frame stands for; calls, locks and peers need not say.")
 @click.option("--idle", type=click.Choice([str(idle) for idle in Idle]), default=None, help="Waits for work: hidden if not said.")
-def query_command(selector: str, from_: str, until: str, url: str, wanted: str, by: str | None, idle: str | None) -> None:
+@with_operators
+def query_command(
+    selector: str, from_: str, until: str, url: str, wanted: str, by: str | None, idle: str | None, **operators: object
+) -> None:
     """Ask a server what its page shows: functions, calls, locks, folded stacks or JSON of SELECTOR.
 
     For example 'cpu{service="checkout"}', 'offcpu{class="lock"}' or 'syscall{host="web-1"}'.
     """
     with _errors_in_words():
-        ask = ask_about(selector, Format(wanted), by or "", idle or "")
+        unit = by if by in UNITS else ""
+        ask = ask_about(selector, Format(wanted), by or "", idle or "").with_more(operator_parameters(operators, unit or ""))
         body = api_at(url).get(ask.path, query=selector, **{"from": from_}, until=until, **ask.parameters)
         write_answer(body, Format(wanted), None)
+
+
+@main.command("search")
+@click.argument("text")
+@click.option("--regex", is_flag=True, help="TEXT is a regular expression (RE2), found anywhere in the name.")
+@click.option("--query", "selector", default="cpu{}", show_default=True, help="Where to search.")
+@click.option("--from", "from_", default="-15m", show_default=True, help="Start: -15m, RFC 3339 or unix seconds.")
+@click.option("--until", default="now", show_default=True, help="End, exclusive.")
+@click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
+@click.option("--format", "wanted", type=click.Choice([f.value for f in SearchFormat]), default=SearchFormat.TABLE.value, show_default=True)
+def search_command(text: str, regex: bool, selector: str, from_: str, until: str, url: str, wanted: str) -> None:
+    """Which services spend time in functions whose name holds TEXT (=TEXT: is TEXT), over the whole fleet."""
+    with _errors_in_words():
+        asked = {"query": selector, "from": from_, "until": until, "search": text, "mode": "regex" if regex else "text"}
+        paper = paper_of(None)
+        write_text(render_search(api_at(url).get("search", **asked), SearchFormat(wanted), paper), paper, None)
 
 
 @main.command("diff")
@@ -164,6 +195,23 @@ def diff_command(
         body = diff_body(*sides, api_at(url), DiffFormat(wanted))
         paper = paper_of(None)
         write_text(render_diff(body, DiffFormat(wanted), paper), paper, None)
+
+
+@main.command("deploy")
+@click.argument("service", default="")
+@click.argument("version", default="")
+@click.option("--note", help="What to say of VERSION, on every timeline and in its report; an empty one takes it back.")
+@click.option("--requests-per-s", type=float, help="Requests a second that one host answers with VERSION; reports are then per request.")
+@click.option("--requests-per-s-before", type=float, help="The same of the version before; by default equal.")
+@click.option("--wait", "wait_s", type=float, default=0.0, help="Wait so many seconds for the report of VERSION.")
+@click.option("--from", "start", default="-7d", show_default=True, help="How far back: -7d, RFC 3339 or unix seconds.")
+@click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
+@click.option("--format", "wanted", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def deploy_command(url: str, wanted: str, **given: Any) -> None:
+    """List deploys, show what VERSION of SERVICE changed, or say something of it with --note or --requests-per-s."""
+    with _errors_in_words():
+        answer = deploy_body(api_at(url), Asked(**given))
+        write_text(as_json(answer) if wanted == "json" else render_deploys(answer), paper_of(None), None)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 
 from server.http.diff_json import DiffSort, Search, diff_json, diff_table_json
 from server.http.failures import NotThere
-from server.http.parameters import Parameters
+from server.http.parameters import OPERATORS, Parameters
 from server.http.reply import json_response, text_response
 from server.http.services import AppServices
 from server.http.sizes import DEFAULT_DEPTH, DEFAULT_WIDTH_PX, MOST_DEPTH, MOST_ROWS, MOST_WIDTH_PX
@@ -20,7 +20,7 @@ from server.profile.diff import Shape
 from server.query.diff_query import DiffAnswer, diff_answer
 from server.query.regex import search
 
-SIDES = ("a", "a_from", "a_until", "b", "b_from", "b_until", "query", "from", "until", "column", "group", "invert")
+SIDES = ("a", "a_from", "a_until", "b", "b_from", "b_until", "query", "from", "until", "column", "group", *OPERATORS)
 
 
 class DiffFormat(StrEnum):

@@ -7,10 +7,12 @@ from typing import TypeVar
 
 from werkzeug.datastructures import MultiDict
 
+from server.profile.packages import Unit
 from server.query.branches import Stacks
 from server.query.complaint import QueryError, did_you_mean
 from server.query.idle import Idle
 from server.query.kinds import DEFAULT_KIND
+from server.query.operators import Operators
 from server.query.profile_query import Question
 from server.query.regex import SearchMode
 from server.query.selector import Selector, parse_selector
@@ -18,15 +20,11 @@ from server.query.slots import Slots, choose_slots
 from server.query.timerange import TimeRange, parse_duration_ns, parse_range
 
 RANGE = ("from", "until")
-QUESTION = ("query", *RANGE, "column", "group", "invert", "idle", "stacks")
+FRAMES = ("focus", "ignore", "callers", "callees")
+OPERATORS = (*FRAMES, "by", "hide_kernel", "collapse", "invert")
+QUESTION = ("query", *RANGE, "column", "group", *OPERATORS, "idle", "stacks")
+NO_GROUP = "none"
 _Choice = TypeVar("_Choice", bound=StrEnum)
-
-
-class Group(StrEnum):
-    """What stands as a level of its own above the frames."""
-
-    NONE = "none"
-    THREAD = "thread"
 
 
 class Parameters:
@@ -86,8 +84,8 @@ class Parameters:
             selector=self.selector(),
             range=self.range(),
             column=self.text("column"),
-            is_by_thread=self.choice("group", Group.NONE) is Group.THREAD,
-            is_inverted=self.flag("invert"),
+            group=self.group(),
+            operators=self.operators(),
             idle=self.choice("idle", Idle.SHOW),
             stacks=self.choice("stacks", Stacks.FIRST),
         )
@@ -99,11 +97,29 @@ class Parameters:
             selector=parse_selector(self.text(name, self.text("query", f"{DEFAULT_KIND}{{}}"))),
             range=parse_range(start, end, self._now_unix_ns),
             column=self.text("column"),
-            is_by_thread=self.choice("group", Group.NONE) is Group.THREAD,
-            is_inverted=self.flag("invert"),
+            group=self.group(),
+            operators=self.operators(),
             is_counted=is_counted,
             idle=self.choice("idle", Idle.SHOW),
         )
+
+    def group(self) -> str:
+        """Give what stands as a level of its own above the frames, "" for nothing."""
+        text = self.text("group")
+        return "" if text == NO_GROUP else text
+
+    def operators(self) -> Operators:
+        """Give what is done to frames. Raises QueryError for what no graph can answer."""
+        frames = {name: self.text(name) for name in FRAMES}
+        made = Operators(
+            **frames,
+            unit=self.choice("by", Unit.FUNCTION),
+            is_without_kernel=self.flag("hide_kernel"),
+            is_collapsed=self.flag("collapse"),
+            is_inverted=self.flag("invert"),
+        )
+        made.check()
+        return made
 
     def mode(self) -> SearchMode:
         """Give how the search text is meant."""

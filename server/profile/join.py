@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees made of trees: several services joined by name, each under a label of its own (a thread), or turned leaf first."""
+"""Trees made of trees: several services joined by name, each under a label of its own (a thread) when it has one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,29 +41,6 @@ def join(branches: Sequence[Branch]) -> WeighedTree:
         values.append(own[1:])
         count += above.size
     return _built(table, np.concatenate(parents), np.concatenate(names), np.concatenate(values))
-
-
-def inverted(weighed: WeighedTree) -> WeighedTree:
-    """Give the tree of the same stacks with the leaf outermost: who is called, then by whom."""
-    tree = weighed.tree
-    node = np.flatnonzero(weighed.own)
-    value = weighed.own[node]
-    parents, names, values = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)], [np.array([value[node == ROOT].sum()], np.int64)]
-    value, node = value[node != ROOT], node[node != ROOT]
-    under = np.zeros(node.size, np.intp)
-    count = 1
-    while node.size:
-        keys, inverse = np.unique((under << 32) | tree.name[node], return_inverse=True)
-        parents.append((keys >> 32).astype(np.intp))
-        names.append((keys & 0xFFFFFFFF).astype(np.intp))
-        under, node = inverse + count, tree.parent[node]
-        own = np.zeros(keys.size, np.int64)
-        is_done = node == ROOT
-        np.add.at(own, inverse[is_done], value[is_done])
-        values.append(own)
-        count += keys.size
-        under, node, value = under[~is_done], node[~is_done], value[~is_done]
-    return _built(tree.table, np.concatenate(parents), np.concatenate(names), np.concatenate(values))
 
 
 def _with_value(weighed: WeighedTree, table: NameTable) -> tuple[Indices, Indices, Values]:

@@ -12,7 +12,6 @@ import numpy as np
 from server.profile.calltree import ROOT, Indices
 from server.profile.nametable import NameTable
 from server.profile.nametree import NameTree, TreeBuilder
-from server.profile.totals import Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,26 +43,6 @@ def union(parts: Sequence[Part]) -> tuple[NameTree, list[Indices]]:
         places.append(np.where(place == ROOT, top, place + (count - 1)))
         count += above.size
     return _built(table, np.concatenate(parents), np.concatenate(names), places)
-
-
-def turned(tree: NameTree, used: Mask) -> tuple[NameTree, Indices]:
-    """Give the tree of the same stacks with the leaf outermost, and where each used node's stack ends in it (0 for others)."""
-    start = np.flatnonzero(used)
-    start = start[start != ROOT]
-    parents, names = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)]
-    ends = np.zeros(len(tree), np.intp)
-    node, under, count = start, np.zeros(start.size, np.intp), 1
-    while node.size:
-        keys, inverse = np.unique((under << 32) | tree.name[node], return_inverse=True)
-        parents.append((keys >> 32).astype(np.intp))
-        names.append((keys & 0xFFFFFFFF).astype(np.intp))
-        under, node = inverse + count, tree.parent[node]
-        is_done = node == ROOT
-        ends[start[is_done]] = under[is_done]
-        count += keys.size
-        under, node, start = under[~is_done], node[~is_done], start[~is_done]
-    built, (places,) = _built(tree.table, np.concatenate(parents), np.concatenate(names), [ends])
-    return built, places
 
 
 def _with_ancestors(tree: NameTree, used: Indices) -> Indices:

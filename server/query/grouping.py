@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from server.profile.calltree import Indices
 from server.query.callers import own_frames
+from server.query.chosen import Chosen
 from server.query.merge import Mask, Meter, kept_rows, maxima_of
-from server.query.profile_query import Chosen, ProfileQuery
+from server.query.profile_query import ProfileQuery
 from server.query.row_filter import keep_of, label_numbers, text_of, used_numbers
 from server.query.selector import Selector
 from server.query.timerange import TimeRange

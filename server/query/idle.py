@@ -5,7 +5,7 @@ Idle are rows of the classes poll and sleep, and pools of threads that stand on 
 never taken for a pool: many threads on one of these are the very thing that is looked for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -43,6 +43,12 @@ class IdleShare:
     idle: int
     by: Mapping[str, int]
     """By class, and ALIKE."""
+
+
+def add_idle(parts: Sequence[IdleShare]) -> IdleShare:
+    """Add up those of parts of a selection."""
+    by = {reason: sum(part.by.get(reason, 0) for part in parts) for part in parts for reason in part.by}
+    return IdleShare(sum(part.total for part in parts), sum(part.idle for part in parts), by)
 
 
 def can_be_idle(kind: KindInfo) -> bool:

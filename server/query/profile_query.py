@@ -7,19 +7,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from server.errors import Overloaded
-from server.profile.join import inverted, join
+from server.profile.join import Branch, join
 from server.profile.top import first_calls
 from server.profile.totals import Mask, WeighedTree, weigh
 from server.query.branches import Laid, Stacks, branches_of, separator
-from server.query.idle import NEEDED, Idle, IdleShare, can_be_idle, part
+from server.query.chosen import By, Chosen, split
+from server.query.complaint import QueryError, did_you_mean
+from server.query.idle import NEEDED, Idle, IdleShare, add_idle, can_be_idle, part
 from server.query.kinds import CPU, DEFAULT_KIND, width_column
 from server.query.merge import KeyWeights, key_weights
+from server.query.name_index import NameIndex
+from server.query.operators import NO_OPERATORS, Operators
 from server.query.quality import Quality, add_accounts, is_silent, stack_shares
 from server.query.row_filter import keep_of
 from server.query.selector import ROW_LABELS, Selector, check_names
 from server.query.timerange import SECOND_NS, TimeRange
 from server.query.trees import Namer, TreeCache
-from server.store.protocol import ColumnInfo, KindInfo, Selection, SeriesInfo, Store
+from server.store.protocol import ColumnInfo, Store
 
 FIXED_LABELS = ("service", "version", "host")
 MOST_AT_ONCE = 4
@@ -36,14 +40,19 @@ class Question:
     selector: Selector
     range: TimeRange
     column: str = ""
-    is_by_thread: bool = False
-    """The outermost level is the thread's name."""
-    is_inverted: bool = False
-    """Leaf first."""
+    group: str = ""
+    """What stands as a level of its own above the frames: a label of rows or of series; "" for nothing."""
+    operators: Operators = NO_OPERATORS
     is_counted: bool = False
     """Without a column, take the kind's first one, which counts, and not its time."""
+
     idle: Idle = Idle.SHOW
     stacks: Stacks = Stacks.FIRST
+
+    @property
+    def row_group(self) -> str:
+        """The label of rows that is the outermost level; "" when there is none."""
+        return self.group if self.group in ROW_LABELS else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,8 @@ class Profile:
     column: ColumnInfo
     range: TimeRange
     weighed: WeighedTree
+    whole: int
+    """Value before operators left stacks out."""
     first_calls: Callable[[], Mask]
     """See server.profile.top."""
     samples: int
@@ -68,23 +79,18 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The series that a selector means in a range."""
+class _Merged:
+    """What was added up, laid on a tree."""
 
-    kind: KindInfo
-    series: tuple[SeriesInfo, ...]
-    is_all: bool
-    """The selector has no conditions: all series of the kind are meant."""
-
-    @property
-    def hosts(self) -> frozenset[str]:
-        """Hosts of the series."""
-        return frozenset(series.labels.get("host", "") for series in self.series)
-
-    def selection(self, span: TimeRange, columns: tuple[str, ...] | None = None) -> Selection:
-        """Ask the store for these series."""
-        ids = None if self.is_all else frozenset(series.series_id for series in self.series)
-        return Selection(self.kind.name, span.from_unix_ns, span.until_unix_ns, ids, columns)
+    weighed: WeighedTree
+    samples: int
+    """Of the kind's first column, after operators."""
+    first_calls: Callable[[], Mask] | None
+    """None where the tree is not a service's own, kept one."""
+    idle: IdleShare | None
+    start_unix_ns: int
+    end_unix_ns: int
+    rows: int
 
 
 class ProfileQuery:
@@ -94,6 +100,7 @@ class ProfileQuery:
         self.store = store
         self.now_unix_ns = now_unix_ns
         self.trees = TreeCache(namer, store.binaries)
+        self.names = NameIndex()
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
     def choose(self, selector: Selector, span: TimeRange) -> Chosen:
@@ -111,23 +118,25 @@ class ProfileQuery:
     def profile(self, question: Question) -> Profile:
         """Answer a question. Raises QueryError, LimitExceeded or Overloaded."""
         with self.place():
+            question.operators.check()
             chosen = self.choose(question.selector, question.range)
             column = width_column(chosen.kind, question.column or (chosen.kind.columns[0].name if question.is_counted else ""))
-            weights, idle = self._weights(chosen, question, column)
-            weighed, first = self._tree(weights, column.name, question)
-            samples = sum(service.totals[chosen.kind.columns[0].name] for service in weights.services.values())
-            quality = self.quality(chosen, question, weighed, has_rows=weights.rows > 0)
-            shown = inverted(weighed) if question.is_inverted else weighed
+            merged = self._merged(chosen, question, column)
+            weighed, first = merged.weighed, merged.first_calls
+            shown = weighed
+            if not question.operators.is_nothing:
+                shown, first = _reshaped(weighed, question.operators), None
             return Profile(
                 kind=chosen.kind.name,
                 column=column,
                 range=question.range,
                 weighed=shown,
-                first_calls=(lambda: first_calls(shown.tree)) if first is None or question.is_inverted else first,
-                samples=samples,
-                covered_s=(weights.end_unix_ns - weights.start_unix_ns) / SECOND_NS if weights.services else 0.0,
-                quality=quality,
-                idle=idle,
+                whole=weighed.sum,
+                first_calls=first or (lambda: first_calls(shown.tree)),
+                samples=merged.samples,
+                covered_s=(merged.end_unix_ns - merged.start_unix_ns) / SECOND_NS,
+                quality=self.quality(chosen, question, weighed, has_rows=merged.rows > 0),
+                idle=merged.idle,
                 nearest_data_s=None if weighed.sum else self._nearest_data_s(question),
             )
 
@@ -141,6 +150,26 @@ class ProfileQuery:
         finally:
             self._places.release()
 
+    def _merged(self, chosen: Chosen, question: Question, column: ColumnInfo) -> _Merged:
+        """Add up and lay on a tree; a label of series that the question is grouped by is its outermost level."""
+        if question.group in {"", *ROW_LABELS}:
+            return self._one(chosen, question, column)
+        labels = {label for series in chosen.series for label in series.labels}.union(FIXED_LABELS)
+        if question.group not in labels:
+            name = question.group[:64]
+            raise QueryError(f"no series here has a label {name!r}", hint=did_you_mean(name, {*ROW_LABELS, *labels}))
+        groups = split(self.store, chosen, By(question.group, column.name), question.range)
+        return _joined([(value, self._one(some, question, column)) for value, some in groups])
+
+    def _one(self, chosen: Chosen, question: Question, column: ColumnInfo) -> _Merged:
+        weights, idle = self._weights(chosen, question, column)
+        count = chosen.kind.columns[0].name
+        weighed, first = self._tree(weights, column.name, question)
+        samples = sum(service.totals[count] for service in weights.services.values())
+        if question.operators.leave_stacks_out:  # How many there are of the others is known from a tree of the counts alone.
+            samples = _reshaped(self._tree(weights, count, question)[0], question.operators).sum
+        return _Merged(weighed, samples, first, idle, weights.start_unix_ns, weights.end_unix_ns, weights.rows)
+
     def _weights(self, chosen: Chosen, question: Question, column: ColumnInfo) -> tuple[KeyWeights, IdleShare | None]:
         has_idle = can_be_idle(chosen.kind)
         columns = tuple(dict.fromkeys((column.name, chosen.kind.columns[0].name, *(NEEDED if has_idle else ()))))
@@ -149,7 +178,7 @@ class ProfileQuery:
 
     def _tree(self, weights: KeyWeights, column: str, question: Question) -> tuple[WeighedTree, Callable[[], Mask] | None]:
         """Give the tree, and what knows its first calls when it is a service's own, kept tree."""
-        if len(weights.services) == 1 and not question.is_by_thread and question.stacks is Stacks.FIRST:
+        if len(weights.services) == 1 and not question.row_group and question.stacks is Stacks.FIRST:
             (service,) = weights.services.values()
             tree = self.trees.tree(service.dictionary)
             values = service.columns[column]
@@ -158,7 +187,7 @@ class ProfileQuery:
         branches = [
             branch
             for service in weights.services.values()
-            for branch in branches_of(self.trees.tree(service.dictionary), service, laid, question.is_by_thread)
+            for branch in branches_of(self.trees.tree(service.dictionary), service, laid, question.row_group)
         ]
         return join(branches), None
 
@@ -192,3 +221,22 @@ class ProfileQuery:
         if not moments:
             return None
         return min(moments, key=lambda m: max(span.from_unix_ns - m, m - span.until_unix_ns)) / SECOND_NS
+
+
+def _reshaped(weighed: WeighedTree, operators: Operators) -> WeighedTree:
+    return operators.apply(weighed.tree, weighed.own > 0).weighed(weighed.own)
+
+
+def _joined(parts: list[tuple[str, _Merged]]) -> _Merged:
+    """Hang each part under its label."""
+    found = [one for _, one in parts if one.rows]
+    idle = [one.idle for one in found if one.idle is not None]
+    return _Merged(
+        weighed=join([Branch(one.weighed, label) for label, one in parts if one.rows]),
+        samples=sum(one.samples for one in found),
+        first_calls=None,
+        idle=add_idle(idle) if idle else None,
+        start_unix_ns=min((one.start_unix_ns for one in found), default=0),
+        end_unix_ns=max((one.end_unix_ns for one in found), default=0),
+        rows=sum(one.rows for one in found),
+    )

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from server.query.chosen import Chosen
 from server.query.merge import Mask, Meter, kept_rows
-from server.query.profile_query import Chosen, ProfileQuery
+from server.query.profile_query import ProfileQuery
 from server.query.row_filter import keep_of
 from server.query.selector import Selector
 from server.query.slots import Slots

@@ -15,6 +15,7 @@ import pytest
 
 from agent.records.drain import StackStop
 from tests.support.kernel import lacking_for_bpf
+from tests.support.language_programs import CPP
 from tests.support.unwind_programs import TRUTH, build, is_true
 from tests.support.unwinding import Names, Walk, observing
 
@@ -28,6 +29,7 @@ OTHER_PROGRAMS = {
         "while (1) { my %h; $h{$_ % 97} .= join ',', sort { $a <=> $b } ($_, 7, 23) for 0..5000; $s = join ' ', %h; $s =~ s/7/seven/g; }",
     ],
     "openssl": ["openssl", "speed", "-seconds", "60", "sha256"],
+    "openssl-aes": ["openssl", "speed", "-seconds", "60", "-evp", "aes-256-gcm"],
     "xz": ["sh", "-c", "exec xz -9 -c < /dev/urandom"],
 }
 
@@ -58,6 +60,7 @@ def observed(header_directory: Path, tmp_path_factory: pytest.TempPathFactory) -
     commands |= {"pie": [str(pie), "callback"], "static": [str(static), "callback"]}
     paths = {name: Path(command[0]) for name, command in commands.items()}
     commands |= {name: command for name, command in OTHER_PROGRAMS.items() if shutil.which(command[0])}
+    commands |= {"C++": CPP.ready(directory)} if CPP.is_there else {}
     with ExitStack() as closing:
         pids = {}
         for name, command in commands.items():
@@ -95,7 +98,7 @@ def test_chains_are_the_truth_frame_for_frame(observed: Observed, name: str) -> 
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("name", [*TRUTH, "pie", "static", *OTHER_PROGRAMS])
+@pytest.mark.parametrize("name", [*TRUTH, "pie", "static", "C++", *OTHER_PROGRAMS])
 def test_stacks_reach_the_bottom(observed: Observed, name: str) -> None:
     if name not in observed.walks:
         pytest.skip(f"needs {name}")

@@ -14,6 +14,7 @@ SOURCE = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #define OUTLINE __attribute__((noinline, noclone))
 static volatile unsigned long sink;
@@ -95,6 +96,16 @@ OUTLINE int variable(int n)
 	return r + n;
 }
 
+/* Code of the kernel below ours. */
+OUTLINE void ticker(void)
+{
+	struct timespec now;
+	for (int i = 0; i < 10000; i++) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		sink += now.tv_nsec;
+	}
+}
+
 static void *in_thread(void *unused)
 {
 	for (;;)
@@ -139,6 +150,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(mode, "recursion")) sink += descend(60);
 		else if (!strcmp(mode, "deep")) sink += descend(300);
 		else if (!strcmp(mode, "realigned")) sink += realigned(70 + (i & 7));
+		else if (!strcmp(mode, "vdso")) ticker();
 		else if (!strcmp(mode, "variable")) sink += variable(1000 + (i & 255));
 		else if (!strcmp(mode, "churn")) churn(argv);
 		else if (!strcmp(mode, "program")) { in_program(argv + 1); return 0; }
@@ -154,6 +166,7 @@ TRUTH = {
     "recursion": "spin " + "descend " * 61 + "main * _start",
     "realigned": "spin realigned main * _start",
     "variable": "spin fourth third variable main * _start",
+    "vdso": "ticker main * _start",
     "thread": "spin fourth third second first in_thread *",
 }
 CHURN_TRUTH = {
@@ -168,13 +181,13 @@ CHURN_TRUTH = {
 """Stacks by mode, leaf first; `*` stands for one or more frames of the C library. What runs is this, or an end of it."""
 
 
-def build(directory: Path, name: str, *flags: str) -> Path:
+def build(directory: Path, name: str, *flags: str, compiler: str = "gcc") -> Path:
     """The program with some more compiler flags."""
     built = directory / name
     if not built.exists():
         source = directory / "unwind_modes.c"
         source.write_text(SOURCE)
-        everything = ["gcc", "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-w", *flags, "-pthread"]
+        everything = [compiler, "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-w", *flags, "-pthread"]
         subprocess.run([*everything, "-o", str(built), str(source)], check=True, capture_output=True)
     return built
 

@@ -61,15 +61,15 @@ class Observer:
                 quiet, seen = quiet + 1, seen | {walk.pid for walk in walks}
 
     def meet(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while (left_s := until - time.monotonic()) > 0:
-            young_s = self.processes.wait_s()
-            select.select([self.profiler.wake_fd], [], [], min(left_s, STEP_S, STEP_S if young_s is None else young_s))
-            told = self.profiler.new_processes()
-            self.processes.expect(told.begun)
-            self.processes.update(told.sampled)
-            if self.unwinder is not None:
-                self.unwinder.catch_up()
+        meet_all((self,), seconds)
+
+    def catch_up(self) -> None:
+        """What the main loop does when it wakes."""
+        told = self.profiler.new_processes()
+        self.processes.expect(told.begun)
+        self.processes.update(told.sampled)
+        if self.unwinder is not None:
+            self.unwinder.catch_up()
 
     def window(self) -> list[Walk]:
         """End a window; its stacks."""
@@ -91,6 +91,16 @@ class Observer:
             key = ProcessKey(int(row["pid"]), int(row["start_boot_ns"]), int(row["exec_id"]))
             stop = StackStop(int(drain.stacks.stops[at]))
             yield Walk(key.pid, tuple(drain.stacks.addresses[low:high].tolist()), stop, count, self.processes.get(key))
+
+
+def meet_all(observers: Sequence[Observer], seconds: float) -> None:
+    """Be their main loop for a time."""
+    until = time.monotonic() + seconds
+    while (left_s := until - time.monotonic()) > 0:
+        young_s = [wait_s for observer in observers if (wait_s := observer.processes.wait_s()) is not None]
+        select.select([observer.profiler.wake_fd for observer in observers], [], [], min(left_s, STEP_S, *young_s))
+        for observer in observers:
+            observer.catch_up()
 
 
 @contextmanager

@@ -264,3 +264,14 @@ def test_bytes_that_are_no_text_are_shown_with_escapes() -> None:
 
 def test_now_is_the_clock() -> None:
     assert get(client(), "/api/v1/now") == {"now_s": NOW_NS / 1e9}
+
+
+def test_operators_are_parameters_of_graphs_and_tables() -> None:
+    given = client(ROWS)
+    focused = get(given, f"{GRAPH}&column=samples&focus=%3Dparse&hide_kernel=1&by=function")
+    assert (focused["total"], focused["whole_total"], focused["samples"]) == (30, 32, 30)
+    top = get(given, f"/api/v1/top?{RANGE}&column=samples&callees=parse&group=host")
+    assert {(row["name"], row["total"]) for row in top["rows"]} == {("parse", 30), ("__x64_sys_write", 23), ("a", 7), ("b", 23)}
+    refused = get(given, f"{GRAPH}&callers=a&callees=b", 400)
+    assert refused["error"]["message"] == "callers and callees exclude one another"
+    assert get(given, f"{GRAPH}&by=functions", 400)["error"]["hint"] == "did you mean function?"

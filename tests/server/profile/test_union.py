@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One tree holds the stacks of all parts, and tells where each went."""
 
-import numpy as np
-
 from server.profile.nametree import NameTree
-from server.profile.union import Part, turned, union
+from server.profile.union import Part, union
 from tests.server.profile.sides import named_tree
 
 
@@ -34,11 +32,3 @@ def test_labels_stand_above_and_are_shared() -> None:
 
 def test_nothing_makes_a_root() -> None:
     assert len(union([])[0]) == 1
-
-
-def test_turned_stacks_begin_with_the_leaf() -> None:
-    tree, at = named_tree([["main", "a", "x"], ["main", "b", "x"], ["main", "a"]])
-    used = np.zeros(len(tree), np.bool_)
-    used[at] = True
-    inverted, places = turned(tree, used)
-    assert [path(inverted, int(places[n])) for n in at.tolist()] == [("x", "a", "main"), ("x", "b", "main"), ("a", "main")]

@@ -7,6 +7,7 @@ import pytest
 from server.profile.diff import Diff
 from server.query.complaint import QueryError
 from server.query.diff_query import DiffAnswer, diff_answer
+from server.query.operators import Operators
 from server.query.profile_query import ProfileQuery, Question
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
@@ -63,8 +64,8 @@ def test_threads_above_and_leaves_first() -> None:
     rows: list[Row] = [("shop", "a", "w", ["main", "x"], 7), ("shop", "a", "io", ["main", "y"], 3)]
     store = store_of(rows, [("shop", "a", "w", ["main", "x"], 23)])
     sides = 'cpu{version="1"}', 'cpu{version="2"}'
-    assert stacks(answer(store, *sides, is_by_thread=True).diff) == {("w", "main", "x"): (7, 23), ("io", "main", "y"): (3, 0)}
-    assert stacks(answer(store, *sides, is_inverted=True).diff) == {("x", "main"): (7, 23), ("y", "main"): (3, 0)}
+    assert stacks(answer(store, *sides, group="thread").diff) == {("w", "main", "x"): (7, 23), ("io", "main", "y"): (3, 0)}
+    assert stacks(answer(store, *sides, operators=Operators(is_inverted=True)).diff) == {("x", "main"): (7, 23), ("y", "main"): (3, 0)}
 
 
 def test_the_same_question_twice_is_no_change() -> None:

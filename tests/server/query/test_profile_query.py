@@ -7,6 +7,7 @@ from server.errors import BadRequest, Overloaded
 from server.profile.nametable import PathFlag
 from server.query import profile_query
 from server.query.complaint import QueryError
+from server.query.operators import Operators
 from server.query.profile_query import ProfileQuery, Question
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
@@ -55,7 +56,7 @@ def test_services_are_joined_by_name() -> None:
 
 def test_threads_are_the_outermost_level_when_asked() -> None:
     _, query = made([*ROWS, ("shop", "a", "", ["idle"], 3)])
-    profile = query.profile(question('cpu{service="shop"}', column="samples", is_by_thread=True))
+    profile = query.profile(question('cpu{service="shop"}', column="samples", group="thread"))
     assert rows_of(profile.weighed) == {
         ("worker-N", "main", "parse"): 7,
         ("main", "main", "parse", "__x64_sys_write"): 23,
@@ -65,7 +66,7 @@ def test_threads_are_the_outermost_level_when_asked() -> None:
 
 def test_inverted_starts_with_the_leaf() -> None:
     _, query = made(ROWS)
-    profile = query.profile(question('cpu{service="mail"}', column="samples", is_inverted=True))
+    profile = query.profile(question('cpu{service="mail"}', column="samples", operators=Operators(is_inverted=True)))
     assert rows_of(profile.weighed) == {("send", "main"): 2}
 
 
