@@ -13,7 +13,7 @@ import { DEFAULT_RANGE, isRelative } from "./range.js";
  * @typedef {{
  *   view: ViewName, service: string, from: string, until: string, live: boolean,
  *   hosts: string[], versions: string[], at: string, search: string, mode: "text" | "regex",
- *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean,
+ *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean, lines: boolean,
  *   a: string, aFrom: string, aUntil: string, b: string, bFrom: string, bUntil: string, shape: import("./compare.js").Shape,
  * }} State the sides of a comparison are selectors with ranges of their own; from and until are kept for the other views
  */
@@ -36,6 +36,7 @@ export const DEFAULT_STATE = Object.freeze({
   tab: "cpu",
   shown: "both",
   invert: false,
+  lines: false,
   threads: false,
   a: "",
   aFrom: "",
@@ -97,6 +98,7 @@ export function stateFromAddress(path, query) {
     tab: text("tab", DEFAULT_STATE.tab),
     shown: shown === "graph" || shown === "table" ? shown : "both",
     invert: text("invert", "0") === "1",
+    lines: text("by", "function") === "line",
     threads: text("group", "none") === "thread",
     ...sidesFromQuery(viewed.view, text),
     shape: viewed.view === "compare" && (shape === "a" || shape === "union") ? shape : "b",
@@ -144,6 +146,7 @@ export function addressFromState(state) {
   put("tab", state.tab, DEFAULT_STATE.tab);
   put("shown", state.shown, "both");
   put("invert", state.invert ? "1" : "0", "0");
+  put("by", state.lines ? "line" : "function", "function");
   put("group", state.threads ? "thread" : "none", "none");
   const text = query.toString();
   return pathFromState(state) + (text ? `?${text}` : "");

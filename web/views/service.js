@@ -30,8 +30,8 @@ import { makeTopTable, serverSort } from "./top-table.js";
 
 const TOP_ROWS = 200;
 const TIMELINE_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions"]);
-const GRAPH_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "at", "search", "mode", "invert", "threads"]);
-const TOP_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "search", "mode", "sort"]);
+const GRAPH_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "at", "search", "mode", "invert", "threads", "lines"]);
+const TOP_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "search", "mode", "sort", "lines"]);
 
 /**
  * @param {State} state
@@ -62,8 +62,8 @@ export function mountService(place, { store, signal }) {
   fill(place, parts.head, parts.timelinePanel, toolbar.root, parts.panes, keys.root);
 
   const loadTop = async (/** @type {boolean} */ isQuiet) => {
-    const { search, mode, sort } = store.get();
-    const asked = { ...selection(), search, mode: search ? mode : "", sort: serverSort(sort), limit: TOP_ROWS };
+    const { search, mode, sort, lines } = store.get();
+    const asked = { ...selection(), search, mode: search ? mode : "", sort: serverSort(sort), limit: TOP_ROWS, by: lines ? "line" : "" };
     const answer = await parts.topLoader.run("Reading the table", (signal) => getJson("top", asked, signal), { isQuiet });
     if (answer) top.show(answer, store.get().sort);
   };
