@@ -20,7 +20,7 @@ from emberwatch.v1 import symbols_pb2
 from server.errors import ServerError
 from server.profile.names import FrameColumns, FrameNames
 from server.store.protocol import BinaryInfo
-from server.symbols.build_result import BuildResult, BuildStatus
+from server.symbols.build_result import BuildResult, BuildStatus, Quality
 from server.symbols.debug_links import probe_or_none
 from server.symbols.debuginfod import Answer, FetchLimits
 from server.symbols.fetcher import Fetcher, FetchOrder, Told
@@ -31,7 +31,7 @@ from server.symbols.namebook import Binaries, NameBook
 from server.symbols.settings import SymbolSettings
 from server.symbols.source_files import Held, SourceFiles, held_of
 from server.symbols.sources import Origin, Source
-from server.symbols.table import Quality, Table
+from server.symbols.table import Table
 from server.symbols.table_cache import TableCache
 from server.symbols.uploads import Delivered, SymbolUploads
 from server.symbols.workshop import Stores, Workshop
