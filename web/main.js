@@ -12,7 +12,7 @@ import { mountDeploys } from "./views/deploys.js";
 import { mountFleet } from "./views/fleet.js";
 import { mountFrame } from "./views/frame.js";
 import { mountHosts } from "./views/hosts.js";
-import { mountService } from "./views/service.js";
+import { mountServiceTabs } from "./views/service-tabs.js";
 import { mountSymbols } from "./views/symbols.js";
 
 /**
@@ -23,7 +23,7 @@ import { mountSymbols } from "./views/symbols.js";
 
 const MOUNTS = /** @type {Record<State["view"], (place: HTMLElement, context: Context) => View>} */ ({
   fleet: mountFleet,
-  service: mountService,
+  service: mountServiceTabs,
   compare: mountCompare,
   deploys: mountDeploys,
   deploy: mountDeploy,

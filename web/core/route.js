@@ -14,12 +14,15 @@ import { DEFAULT_RANGE, isRelative } from "./range.js";
  *   view: ViewName, service: string, id: string, from: string, until: string, live: boolean,
  *   hosts: string[], versions: string[], at: string, search: string, mode: "text" | "regex",
  *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean,
+ *   waits: string[], idle: "hide" | "show" | "only", stacks: "" | "first" | "second" | "both", object: string, buckets: string,
  *   a: string, aFrom: string, aUntil: string, b: string, bFrom: string, bUntil: string, shape: import("./compare.js").Shape,
  *   boxes: string[],
  * }} State the sides of a comparison are selectors with ranges of their own; from and until are kept for the other views; `id` is that
  *   of a deploy, `boxes` are what is selected on a heat map (see core/heat.js)
  */
 
+const IDLE = /** @type {const} */ (["hide", "show", "only"]);
+const STACKS = /** @type {const} */ (["", "first", "second", "both"]);
 /** One leads to a graph, two to a comparison. */
 export const MOST_BOXES = 2;
 const NODE_ID = /^\d{1,16}$/;
@@ -42,6 +45,11 @@ export const DEFAULT_STATE = Object.freeze({
   shown: "both",
   invert: false,
   threads: false,
+  waits: [],
+  idle: "hide",
+  stacks: "",
+  object: "",
+  buckets: "",
   a: "",
   aFrom: "",
   aUntil: "",
@@ -122,10 +130,26 @@ export function stateFromAddress(path, query) {
     shown: shown === "graph" || shown === "table" ? shown : "both",
     invert: text("invert", "0") === "1",
     threads: text("group", "none") === "thread",
+    waits: given.getAll("class"),
+    idle: oneOf(text("idle", "hide"), IDLE, "hide"),
+    stacks: oneOf(text("stacks", ""), STACKS, ""),
+    object: text("object", ""),
+    buckets: text("buckets", ""),
     ...sidesFromQuery(viewed.view, text),
     boxes: viewed.view === "heat" ? given.getAll("box").slice(0, MOST_BOXES) : [],
     shape: viewed.view === "compare" && (shape === "a" || shape === "union") ? shape : "b",
   };
+}
+
+/**
+ * @template {string} T
+ * @param {string} text
+ * @param {readonly T[]} words
+ * @param {T} usual
+ * @returns {T}
+ */
+function oneOf(text, words, usual) {
+  return words.find((word) => word === text) ?? usual;
 }
 
 /** @param {ViewName} view */
@@ -171,6 +195,11 @@ export function addressFromState(state) {
   put("shown", state.shown, "both");
   put("invert", state.invert ? "1" : "0", "0");
   put("group", state.threads ? "thread" : "none", "none");
+  for (const wait of state.waits) query.append("class", wait);
+  put("idle", state.idle, "hide");
+  put("stacks", state.stacks, "");
+  put("object", state.object, "");
+  put("buckets", state.buckets, "");
   const text = query.toString();
   return pathFromState(state) + (text ? `?${text}` : "");
 }

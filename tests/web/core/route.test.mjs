@@ -28,6 +28,11 @@ test("everything of a view survives the way through its address", () => {
     shown: "table",
     invert: true,
     threads: true,
+    waits: ["lock", "disk"],
+    idle: "show",
+    stacks: "both",
+    object: "out 10.0.0.7:5432",
+    buckets: "connect",
   };
   assert.deepEqual(stateOf(addressFromState(state)), state);
 });
