@@ -213,7 +213,14 @@ class TableSource:
         """Waits for the next order; None at the end."""
         with self._lock:
             if not self._orders and not self._is_closing and self._held:
-                log.info("unwind tables %s misses=%s", self._counts, {miss.name: count for miss, count in self._misses.items()})
+                counts = self._counts
+                log.info(
+                    "unwind tables made from_disk=%d from_fleet=%d decoded=%d without=%d",
+                    counts.from_disk,
+                    counts.from_fleet,
+                    counts.decoded,
+                    sum(self._misses.values()),
+                )
             while not self._orders and not self._is_closing:
                 self._changed.wait()
             if self._is_closing:
