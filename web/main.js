@@ -9,6 +9,7 @@ import { element, fill } from "./views/dom.js";
 import { mountCompare } from "./views/compare.js";
 import { mountDeploy } from "./views/deploy-report.js";
 import { mountDeploys } from "./views/deploys.js";
+import { mountEvents } from "./views/events.js";
 import { mountFleet } from "./views/fleet.js";
 import { mountFrame } from "./views/frame.js";
 import { mountHosts } from "./views/hosts.js";
@@ -27,7 +28,7 @@ const MOUNTS = /** @type {Record<State["view"], (place: HTMLElement, context: Co
   compare: mountCompare,
   deploys: mountDeploys,
   deploy: mountDeploy,
-  events: mountUnknown,
+  events: mountEvents,
   heat: mountUnknown,
   hosts: mountHosts,
   symbols: mountSymbols,

@@ -172,6 +172,7 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
         "deploys": lambda scenario, asked: (
             {"deploys": [], "deploys_total": 0} if scenario == "empty" else diffs.deploys_answer(NOW_S, asked.get("service", ""))
         ),
+        "events": _events,
         "diff": _diff,
         "diff/top": _diff_top,
     }
@@ -180,6 +181,12 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
     if name not in routes:
         raise Problem(404, f"There is no {name}.", "See /api/v1/labels.")
     return routes[name](scenario, asked)
+
+
+def _events(scenario: str, _: dict[str, str]) -> Json:
+    return (
+        {"events": [], "events_total": 0} if scenario == "empty" else reports.events_answer(NOW_S, diffs.deploys_answer(NOW_S)["deploys"])
+    )
 
 
 def _range(asked: dict[str, str]) -> tuple[float, float]:
