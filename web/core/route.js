@@ -234,5 +234,5 @@ export function stateOfView(state, view, service = "") {
  * @returns {State}
  */
 export function stateOfComparison(state, comparison) {
-  return { ...stateOfView(state, "compare"), ...comparison };
+  return { ...stateOfView(state, "compare"), idle: state.idle, ...comparison };
 }

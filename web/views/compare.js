@@ -5,6 +5,7 @@ import { comparisonBefore, hasSides, sideOf, sidePatch, spanOfBoth, spanOfSide, 
 import { DIFF_KINDS } from "../core/diff-colour.js";
 import { changeLines, diffFrameWords, diffTreeFromAnswer, frameMark, spokenDiffFrame } from "../core/diff-tree.js";
 import { verdictWords } from "../core/diff-words.js";
+import { spentWords } from "../core/kinds.js";
 import { resolveRange } from "../core/range.js";
 import { addressFromState, stateOfComparison, stateOfView } from "../core/route.js";
 import { labelsOfSelector } from "../core/selector.js";
@@ -57,8 +58,8 @@ const nowS = () => Date.now() / 1000;
 
 /** @param {State} state */
 function sidesAsked(state) {
-  const { a, aFrom, aUntil, b, bFrom, bUntil } = state;
-  return { a, a_from: aFrom, a_until: aUntil, b, b_from: bFrom, b_until: bUntil };
+  const { a, aFrom, aUntil, b, bFrom, bUntil, idle } = state;
+  return { a, a_from: aFrom, a_until: aUntil, b, b_from: bFrom, b_until: bUntil, idle: a.startsWith("offcpu") ? idle : "" };
 }
 
 /**
@@ -282,7 +283,7 @@ function makeDiffGraph({ store, signal, details, keys }, onAnswer) {
       // The ranges of a comparison stand still.
       pin: () => ({}),
       treeOf: (answer) => diffTreeFromAnswer(answer),
-      rootLabel: ({ a, b }) => `all · ${formatDuration(a.total)} of CPU in A · ${formatDuration(b.total)} in B`,
+      rootLabel: ({ a, b }) => `all · ${formatDuration(a.total)} ${spentWords(a.query)} in A · ${formatDuration(b.total)} in B`,
       summary: (answer, state) => (state.at === "" ? shapeWords(state) : zoomWords(answer)),
       emptyWords: emptyDiffWords,
     },
