@@ -120,7 +120,12 @@ class Server:
 
     def _serve_http(self) -> str:
         services = AppServices(
-            self._query, name_state=self._name_state, names_pending=self._namer.pending, health=self._health, counters=self._counters
+            self._query,
+            name_state=self._name_state,
+            names_pending=self._namer.pending,
+            health=self._health,
+            counters=self._counters,
+            kind_totals=self._ingest.kind_totals.totals,
         )
         app = create_app(services)
         host = self._settings.http.rpartition(":")[0]
