@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from server.store.protocol import BinaryInfo
 from server.symbols.identity import BinaryKey
-from server.symbols.table import Quality
+from server.symbols.build_result import Quality
 
 MAX_BINARIES = 100_000
 

@@ -12,26 +12,28 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import symbols_pb2
-from server.errors import ServerError
+from server.errors import BadRequest, Overloaded, ServerError
 from server.profile.names import FrameColumns, FrameNames
 from server.store.protocol import BinaryInfo
-from server.symbols.build_result import BuildResult, BuildStatus
+from server.symbols.build_result import BuildResult, BuildStatus, Quality, Refused
 from server.symbols.debug_links import probe_or_none
 from server.symbols.debuginfod import Answer, FetchLimits
+from server.symbols.elf_probe import probe
 from server.symbols.fetcher import Fetcher, FetchOrder, Told
 from server.symbols.history import History, Outcome, Record
 from server.symbols.identity import BinaryKey, key_of
 from server.symbols.ledger import Known, Ledger, NameState, SymbolState
+from server.symbols.local import content_hash
 from server.symbols.namebook import Binaries, NameBook
 from server.symbols.settings import SymbolSettings
-from server.symbols.source_files import Held, SourceFiles, held_of
+from server.symbols.source_files import BETTER_IS_HERE, Held, SourceFiles, held_of, held_of_file, worth_of
 from server.symbols.sources import Origin, Source
-from server.symbols.table import Quality, Table
+from server.symbols.table import Table
 from server.symbols.table_cache import TableCache
 from server.symbols.uploads import Delivered, SymbolUploads
 from server.symbols.workshop import Stores, Workshop
@@ -52,6 +54,8 @@ _LOOKING = SymbolState(NameState.PENDING, "being looked for on this host")
 _ASKED = SymbolState(NameState.WANTED, "asked of the agents")
 _BUILDING = SymbolState(NameState.PENDING, "its table is being made")
 _NO_SYMBOLS = "the file holds no symbols"
+_QUALITIES = ((4, Quality.DWARF), (2, Quality.FULL), (1, Quality.DYNAMIC))
+"""By what a file is worth (source_files.worth_of)."""
 _OUTCOMES = {
     Answer.FOUND: Outcome.OK,
     Answer.MISSING: Outcome.NOT_FOUND,
@@ -59,6 +63,18 @@ _OUTCOMES = {
     Answer.LIMIT: Outcome.LIMIT,
     Answer.UNREACHABLE: Outcome.UNREACHABLE,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a file that somebody brought."""
+
+    build_id: str
+    """In hex; "" for a file without one."""
+    binaries: int
+    """How many that run it names; 0 when it waits for the first."""
+    is_known: bool
+    """A file that tells as much or more was here already."""
 
 
 class Namer:
@@ -139,20 +155,51 @@ class Namer:
         """Whether its debug file waits to be asked of a debuginfod server."""
         return self._fetcher is not None and self._fetcher.is_waiting(binary.build_id)
 
-    def retry(self, binary: BinaryInfo) -> SymbolState:
-        """Try all sources again now: this host at once, agents at their next push, a debuginfod server when its hour is over."""
-        key = key_of(binary)
-        known = self._ledger.get(key)
-        if known is None:
-            return self._meet(key, binary)
+    def retry(self, identity: str) -> SymbolState | None:
+        """Try all sources again now: this host at once, agents at their next push, a debuginfod server when its hour is over.
+
+        `identity` is the digest of a key; None when no such binary was met.
+        """
+        key = next(iter(self._ledger.find(lambda key: key.digest == identity)), None)
+        known = None if key is None else self._ledger.get(key)
+        if key is None or known is None:
+            return None
         if known.state.state == NameState.PENDING or key.flaw():
             return known.state
         if known.state.state != NameState.NAMED:
             self._ledger.set(key, _LOOKING)
-        self._start(lambda: self._make(key, binary), key)
+        self._start(partial(self._make, key, known.binary), key)
         if self._fetcher is not None and _may_be_fetched(key) and known.state.quality != BEST:
             self._fetcher.want(key.build_id, is_patient=False)
         return _LOOKING
+
+    def take_file(self, descriptor: int) -> Taken:
+        """Take a file that somebody brought; it is matched by the identity inside and stays the caller's to close.
+
+        Raises BadRequest for one that can name nothing, Overloaded when there is no room to keep it and nobody has run it yet.
+        """
+        try:
+            seen = probe(descriptor)
+        except Refused as refused:
+            raise BadRequest(f"the file is refused: {refused.reason}") from refused
+        held = held_of_file(seen, content_hash(descriptor))
+        if not held.is_known:
+            raise BadRequest("the file is refused: it has no build id, and without its code nothing tells which binary it belongs to")
+        if not worth_of(seen):
+            raise BadRequest("the file is refused: it holds neither symbols nor debug data")
+        refusal, binaries = self._take(held, Source(Origin.UPLOAD, descriptor))
+        if refusal not in ("", BETTER_IS_HERE) and not binaries:
+            raise Overloaded(f"the file cannot be kept: {refusal}")
+        return Taken(held.build_id.hex(), binaries, refusal == BETTER_IS_HERE)
+
+    def held(self, build_id: bytes) -> Quality:
+        """How good what is held for a GNU build id is, as a table or as a file; EMPTY when there is nothing."""
+        kept = self._files.worth(Held(pb.BUILD_ID_KIND_GNU, build_id))
+        best = next((quality for worth, quality in _QUALITIES if kept >= worth), Quality.EMPTY)
+        for key in self._ledger.find(lambda key: key.build_id == build_id):
+            known = self._ledger.get(key)
+            best = best if known is None else max(best, known.state.quality)
+        return best
 
     def upload(self, request: symbols_pb2.UploadRequest) -> symbols_pb2.UploadResponse:
         """Take one piece of an upload; see SymbolUploads.receive for the errors."""
@@ -270,6 +317,8 @@ class Namer:
         """Keep a file and make the tables of all binaries that it belongs to. Gives why it was not kept, and for how many it is."""
         seen = probe_or_none(source.descriptor)
         refusal = "it is no ELF file" if seen is None else self._files.keep(held, source.origin, source.descriptor, seen)
+        if refusal == BETTER_IS_HERE:
+            return refusal, 0
         keys = self._ledger.find(lambda key: not key.counts_from_text and held_of(key).digest == held.digest)
         for key in keys:
             known = self._ledger.get(key)

@@ -32,6 +32,7 @@ from server.symbols.sources import Origin, Source
 log = logging.getLogger(__name__)
 
 _PIECE_BYTES = 4 << 20
+BETTER_IS_HERE = "a file that tells more is here already"
 
 
 class Role(StrEnum):
@@ -104,7 +105,7 @@ class SourceFiles:
             try:
                 rivals = [path for path in self._files(held) if path.name.startswith(f"{role}.") and self._content(path) == content]
                 if any(self._worth(path) > worth_of(found) for path in rivals):
-                    return "a file that tells more is here already"
+                    return BETTER_IS_HERE
                 if size > self._max_bytes:
                     return f"{size} bytes, at most {self._max_bytes} are kept"
                 refusal = refusal_for_room(self._root, size, self._free_min_bytes)
@@ -142,6 +143,12 @@ class SourceFiles:
             with contextlib.suppress(OSError):
                 os.utime(self._place(held_of(key)))
         return found
+
+    def worth(self, held: Held) -> int:
+        """Of the file that tells most (see worth_of); 0 when there is none."""
+        with contextlib.suppress(OSError):
+            return max((self._worth(path) for path in self._files(held)), default=0)
+        return 0
 
     def newest_unix_s(self, key: BinaryKey) -> float:
         """When the newest file of a binary came; 0 when there is none."""
