@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from emberwatch.v1 import marks_pb2
 from server.store.protocol import BinaryInfo
+from server.symbols.build_result import Quality
 from server.symbols.debian_packages import DebianPackages
 from server.symbols.file_uploads import FileUploads, Piece, Readable
 from server.symbols.history import Attempt, Outcome, Record
@@ -16,7 +17,6 @@ from server.symbols.identity import key_of
 from server.symbols.ledger import NameState, SymbolState
 from server.symbols.namer import BEST, Namer, Taken
 from server.symbols.sources import Origin
-from server.symbols.build_result import Quality
 
 STRIPPED = (Quality.EMPTY, Quality.DYNAMIC)
 
@@ -143,34 +143,37 @@ def remedy_for(why: Why, binary: BinaryInfo, packages: Mapping[bytes, str]) -> R
     name = shlex.quote(path.rpartition("/")[2]) if path else "FILE"
     package = packages.get(binary.path)
     if why in (Why.STRIPPED, Why.NO_DEBUG_DATA) and package:
-        return Remedy("Install its debug package on the server's host; it is found within ten minutes, or at once with Try again.", f"apt install {package}")
-    upload = f"emberwatch symbols upload {name}"
-    match why:
-        case Why.STRIPPED | Why.NO_DEBUG_DATA:
-            return Remedy("Upload the file as it was before it was stripped, or its debug file.", upload)
-        case Why.WAITING:
-            return Remedy("The agents that run it are asked for it. If none has it any more, upload it.", upload)
-        case Why.MISMATCH:
-            return Remedy("What was found is of another build. Upload the one with this build id.", upload)
-        case Why.MALFORMED:
-            return Remedy("The file cannot be read. Build or copy it anew and upload it.", upload)
-        case Why.LIMIT:
-            return Remedy("It is beyond a bound of the server. Upload a debug file with less in it.", f"strip --strip-debug -o {name}.symbols {name}")
-        case Why.NOT_ASKED:
-            return Remedy("Link it with a build id, so that it can be told from others.", "-Wl,--build-id")
-        case _:
-            return Remedy()
+        return Remedy(_PACKAGE_WORDS, f"apt install {package}")
+    words = _WORDS.get(why, "")
+    if why == Why.NOT_ASKED:
+        return Remedy(words, "-Wl,--build-id")
+    if why == Why.LIMIT:
+        return Remedy(words, f"objcopy --strip-debug {name} {name}.symbols")
+    return Remedy(words, f"emberwatch symbols upload {name}" if words else "")
 
 
 def remedy_for_mark(mark: int) -> tuple[Why, Remedy]:
     """Of code that belongs to no file."""
     if mark == marks_pb2.MARK_KERNEL_HIDDEN:
-        return Why.HIDDEN, Remedy("The kernel hides its addresses from the agent: run the agent as root, or allow it.", "sysctl kernel.kptr_restrict=1")
-    if mark == marks_pb2.MARK_JIT:
-        words = "Have the run time write a perf map. Java: jcmd PID Compiler.perfmap, and -XX:+PreserveFramePointer for whole stacks. Python 3.12: -X perf."
-        return Why.JIT, Remedy(words, "node --perf-basic-prof")
-    words = "Code in memory without a file. If a run time compiled it, have it write a perf map: -XX:+DumpPerfMapAtExit, --perf-basic-prof, -X perf."
-    return Why.JIT, Remedy(words, "")
+        return Why.HIDDEN, Remedy(
+            "The kernel hides its addresses from the agent. Run the agent as root, or:", "sysctl kernel.kptr_restrict=1"
+        )
+    return Why.JIT, Remedy(_JIT_WORDS, "java -XX:+PreserveFramePointer -XX:+DumpPerfMapAtExit")
+
+
+_PACKAGE_WORDS = "Install its debug package on the server's host. It is found within ten minutes, or at once with Try again."
+_JIT_WORDS = (
+    "Have the run time write a perf map: Java as here or with jcmd PID Compiler.perfmap, node --perf-basic-prof, Python 3.12 -X perf."
+)
+_WORDS = {
+    Why.STRIPPED: "Upload the file as it was before it was stripped, or its debug file.",
+    Why.NO_DEBUG_DATA: "Upload its debug file for lines and inlined calls.",
+    Why.WAITING: "The agents that run it are asked for it. If none has it any more, upload it.",
+    Why.MISMATCH: "What was found is of another build. Upload the one with this build id.",
+    Why.MALFORMED: "The file cannot be read. Build or copy it anew and upload it.",
+    Why.LIMIT: "It is beyond a bound of the server. Upload it with less in it.",
+    Why.NOT_ASKED: "Nothing tells it from others. Link it with a build id.",
+}
 
 
 def _printable(path: bytes) -> str:

@@ -105,9 +105,7 @@ class FileUploads:
             return session
 
     def _write(self, session: _Session, data: Readable) -> None:
-        while session.received < session.size_bytes and (
-            read := data.read(min(READ_BYTES, session.size_bytes - session.received))
-        ):
+        while session.received < session.size_bytes and (read := data.read(min(READ_BYTES, session.size_bytes - session.received))):
             try:
                 session.received += os.pwrite(session.descriptor, read, session.received)
             except OSError as error:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from server.store.protocol import BinaryInfo
-from server.symbols.identity import BinaryKey
 from server.symbols.build_result import Quality
+from server.symbols.identity import BinaryKey
 
 MAX_BINARIES = 100_000
 

@@ -5,9 +5,9 @@ import pytest
 
 from server.store.protocol import BinaryInfo
 from server.symbols import ledger as module
+from server.symbols.build_result import Quality
 from server.symbols.identity import BinaryKey
 from server.symbols.ledger import Ledger, NameState, SymbolState
-from server.symbols.build_result import Quality
 
 ASKED, NAMED = SymbolState(NameState.WANTED, "asked"), SymbolState(NameState.NAMED, "", max(Quality))
 INFO = BinaryInfo(1, 1, 1, b"\1" * 20, b"", b"/p", (), 7)
