@@ -2,7 +2,8 @@
 """All kinds beside cpu: a line for each group. How to add one stands in bpf/README.md."""
 
 from agent.profilers.event_host import Group
+from agent.profilers.syscall import GROUP as SYSCALL
 
-GROUPS: tuple[Group, ...] = ()
+GROUPS: tuple[Group, ...] = (SYSCALL,)
 
 EVENT_KINDS: tuple[str, ...] = tuple(kind for group in GROUPS for kind in group.kinds)

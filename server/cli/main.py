@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""emberwatch: up, serve, record, query, diff."""
+"""emberwatch: up, serve, record, query, search, diff."""
 
 import json
 import logging
@@ -26,6 +26,7 @@ from server.cli.options import with_settings
 from server.cli.output import paper_of, try_output, write_answer, write_text
 from server.cli.record import RECORDED_KINDS, Recording, record
 from server.cli.record import Progress as Told
+from server.cli.search import SearchFormat, render_search
 from server.cli.up import run_up, say_line
 from server.config import Settings, checked
 from server.errors import ServerError
@@ -136,6 +137,22 @@ def query_command(
         ask = ask_about(selector, Format(wanted), by or "", idle or "").with_more(operator_parameters(operators, unit or ""))
         body = api_at(url).get(ask.path, query=selector, **{"from": from_}, until=until, **ask.parameters)
         write_answer(body, Format(wanted), None)
+
+
+@main.command("search")
+@click.argument("text")
+@click.option("--regex", is_flag=True, help="TEXT is a regular expression (RE2), found anywhere in the name.")
+@click.option("--query", "selector", default="cpu{}", show_default=True, help="Where to search.")
+@click.option("--from", "from_", default="-15m", show_default=True, help="Start: -15m, RFC 3339 or unix seconds.")
+@click.option("--until", default="now", show_default=True, help="End, exclusive.")
+@click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
+@click.option("--format", "wanted", type=click.Choice([f.value for f in SearchFormat]), default=SearchFormat.TABLE.value, show_default=True)
+def search_command(text: str, regex: bool, selector: str, from_: str, until: str, url: str, wanted: str) -> None:
+    """Which services spend time in functions whose name holds TEXT (=TEXT: is TEXT), over the whole fleet."""
+    with _errors_in_words():
+        asked = {"query": selector, "from": from_, "until": until, "search": text, "mode": "regex" if regex else "text"}
+        paper = paper_of(None)
+        write_text(render_search(api_at(url).get("search", **asked), SearchFormat(wanted), paper), paper, None)
 
 
 @main.command("diff")
