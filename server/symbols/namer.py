@@ -99,6 +99,8 @@ class Namer:
         self._lock = threading.Lock()
         self._books: OrderedDict[str, NameBook] = OrderedDict()
         self._generation = 0
+        self._without_common: set[BinaryKey] = set()
+        """Those that may lack what dwz moved into another file."""
         self._workers = ThreadPoolExecutor(WORKERS, "symbols")
         self._running: set[Future[None]] = set()
         limits = FetchLimits(size_bytes=settings.upload_max_bytes)
@@ -146,6 +148,9 @@ class Namer:
             if self._ledger.is_due(key, NEWS_S):
                 self._start(partial(self._look_for_news, key, known.binary), key)
             self._ask_upstreams(key, known)
+        for common in self._lacking():
+            if self._fetcher is not None:
+                self._fetcher.want(common)
 
     def record(self, binary: BinaryInfo) -> Record:
         """Since when a binary is known, and what became of its sources."""
@@ -240,7 +245,7 @@ class Namer:
             state = _ASKED
         known, is_first = self._ledger.begin(key, binary, state)
         if is_first and not flaw:
-            self._history.record(key)
+            self._without_common.add(key)
             if state == _LOOKING:
                 self._start(lambda: self._make(key, binary), key)
             elif state.state == NameState.NAMED and state.quality != BEST:
@@ -278,6 +283,7 @@ class Namer:
             self._settle(key, None)
         else:
             self._settle(key, self._workshop.make(key, binary, fresh))
+            self._without_common.add(key)
 
     def _settle(self, key: BinaryKey, result: BuildResult | None) -> None:
         """Note the state after a build; None when there was nothing to build from. A table that was there before stays."""
@@ -320,11 +326,28 @@ class Namer:
         if refusal == BETTER_IS_HERE:
             return refusal, 0
         keys = self._ledger.find(lambda key: not key.counts_from_text and held_of(key).digest == held.digest)
+        if not keys and held.build_id:  # It may be the common file of debug files that are here.
+            sharing = self._lacking().get(held.build_id, [])
+            for key in sharing:
+                known = self._ledger.get(key)
+                self._start(partial(self._make, key, None if known is None else known.binary), key)
+            return refusal, len(sharing)
         for key in keys:
             known = self._ledger.get(key)
             own = replace(source, descriptor=os.dup(source.descriptor))
             self._start(partial(self._make_with, key, None if known is None else known.binary, own), key)
         return refusal, len(keys)
+
+    def _lacking(self) -> dict[bytes, list[BinaryKey]]:
+        """The common files that are missing, by build id, and the binaries whose debug data lie in them in part."""
+        found: dict[bytes, list[BinaryKey]] = {}
+        for key in list(self._without_common):
+            common = self._workshop.missing_common(key)
+            if common is None:
+                self._without_common.discard(key)
+            else:
+                found.setdefault(common, []).append(key)
+        return found
 
     def _make_with(self, key: BinaryKey, binary: BinaryInfo | None, fresh: Source) -> None:
         try:
