@@ -31,7 +31,7 @@ from server.symbols.ledger import Known, Ledger, NameState, SymbolState
 from server.symbols.local import content_hash
 from server.symbols.namebook import Binaries, NameBook
 from server.symbols.settings import SymbolSettings
-from server.symbols.source_files import BETTER_IS_HERE, Held, SourceFiles, held_of, held_of_file, worth_of
+from server.symbols.source_files import BETTER_IS_HERE, Held, SourceFiles, held_of, held_of_file, quality_of, worth_of
 from server.symbols.sources import Origin, Source
 from server.symbols.table import Table
 from server.symbols.table_cache import TableCache
@@ -54,8 +54,6 @@ _LOOKING = SymbolState(NameState.PENDING, "being looked for on this host")
 _ASKED = SymbolState(NameState.WANTED, "asked of the agents")
 _BUILDING = SymbolState(NameState.PENDING, "its table is being made")
 _NO_SYMBOLS = "the file holds no symbols"
-_QUALITIES = ((4, Quality.DWARF), (2, Quality.FULL), (1, Quality.DYNAMIC))
-"""By what a file is worth (source_files.worth_of)."""
 _OUTCOMES = {
     Answer.FOUND: Outcome.OK,
     Answer.MISSING: Outcome.NOT_FOUND,
@@ -199,8 +197,7 @@ class Namer:
 
     def held(self, build_id: bytes) -> Quality:
         """How good what is held for a GNU build id is, as a table or as a file; EMPTY when there is nothing."""
-        kept = self._files.worth(Held(pb.BUILD_ID_KIND_GNU, build_id))
-        best = next((quality for worth, quality in _QUALITIES if kept >= worth), Quality.EMPTY)
+        best = quality_of(self._files.worth(Held(pb.BUILD_ID_KIND_GNU, build_id)))
         for key in self._ledger.find(lambda key: key.build_id == build_id):
             known = self._ledger.get(key)
             best = best if known is None else max(best, known.state.quality)

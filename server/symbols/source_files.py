@@ -22,6 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from emberwatch.v1 import batch_pb2 as pb
+from server.symbols.build_result import Quality
 from server.symbols.debug_links import probe_or_none
 from server.symbols.disk_room import refusal_for_room
 from server.symbols.elf_probe import Probe
@@ -32,6 +33,7 @@ from server.symbols.sources import Origin, Source
 log = logging.getLogger(__name__)
 
 _PIECE_BYTES = 4 << 20
+_QUALITIES = ((4, Quality.DWARF), (2, Quality.FULL), (1, Quality.DYNAMIC))
 BETTER_IS_HERE = "a file that tells more is here already"
 
 
@@ -81,6 +83,11 @@ def held_of_file(found: Probe, content_hash: bytes) -> Held:
 def worth_of(found: Probe) -> int:
     """How much a file could tell: with DWARF more than with a symbol table, with that more than with dynamic symbols."""
     return 4 * found.has_dwarf + 2 * found.has_symtab + found.has_dynamic_symbols
+
+
+def quality_of(worth: int) -> Quality:
+    """The best table that can be made of a file of this worth."""
+    return next((quality for least, quality in _QUALITIES if worth >= least), Quality.EMPTY)
 
 
 class SourceFiles:
