@@ -7,11 +7,13 @@ import { makeStore } from "./state/store.js";
 import { applyTheme, themeChoice, watchSystemTheme } from "./state/theme.js";
 import { element, fill } from "./views/dom.js";
 import { mountCompare } from "./views/compare.js";
+import { mountDeploy } from "./views/deploy-report.js";
 import { mountDeploys } from "./views/deploys.js";
+import { mountEvents } from "./views/events.js";
 import { mountFleet } from "./views/fleet.js";
 import { mountFrame } from "./views/frame.js";
 import { mountHosts } from "./views/hosts.js";
-import { mountService } from "./views/service.js";
+import { mountServiceTabs } from "./views/service-tabs.js";
 import { mountSymbols } from "./views/symbols.js";
 
 /**
@@ -22,9 +24,12 @@ import { mountSymbols } from "./views/symbols.js";
 
 const MOUNTS = /** @type {Record<State["view"], (place: HTMLElement, context: Context) => View>} */ ({
   fleet: mountFleet,
-  service: mountService,
+  service: mountServiceTabs,
   compare: mountCompare,
   deploys: mountDeploys,
+  deploy: mountDeploy,
+  events: mountEvents,
+  heat: mountUnknown,
   hosts: mountHosts,
   symbols: mountSymbols,
   unknown: mountUnknown,
@@ -65,7 +70,7 @@ function start() {
   frame.update(store.get());
   store.subscribe((state, previous) => {
     frame.update(state);
-    if (state.view === previous.view && state.service === previous.service) {
+    if (state.view === previous.view && state.service === previous.service && state.id === previous.id) {
       shown.view.update(state, previous);
       return;
     }

@@ -3,7 +3,8 @@
 
 from agent.profilers.event_host import Group
 from agent.profilers.syscall import GROUP as SYSCALL
+from agent.profilers.tcp import GROUP as TCP
 
-GROUPS: tuple[Group, ...] = (SYSCALL,)
+GROUPS: tuple[Group, ...] = (SYSCALL, TCP)
 
 EVENT_KINDS: tuple[str, ...] = tuple(kind for group in GROUPS for kind in group.kinds)

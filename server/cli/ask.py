@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,15 +51,22 @@ class Api:
         for name, value in parameters.items():
             if not is_text(value):
                 raise BadRequest(f"{name} is not valid UTF-8: {value!r}")
-        address = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-        return self._body(urllib.request.Request(address), parameters.get("query", ""))
+        return self._answer(
+            urllib.request.Request(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"), parameters.get("query", "")
+        )
+
+    def post_json(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
+        """The answer to POST /api/v1/PATH of a JSON object. Raises as `get` does."""
+        raw = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        return self._object(self._answer(urllib.request.Request(f"{self.url}/api/v1/{path}", raw, headers, method="POST"), ""))
 
     def put(self, path: str, data: bytes, content_range: str) -> dict[str, Any]:
         """The answer to a piece of a file. Raises as `get` does, and Overloaded when the same piece may be sent again later."""
         headers = {"Content-Type": "application/octet-stream", "Content-Range": content_range}
-        return self._object(self._body(urllib.request.Request(f"{self.url}/api/v1/{path}", data, headers, method="PUT"), ""))
+        return self._object(self._answer(urllib.request.Request(f"{self.url}/api/v1/{path}", data, headers, method="PUT"), ""))
 
-    def _body(self, request: urllib.request.Request, question: str) -> bytes:
+    def _answer(self, request: urllib.request.Request, question: str) -> bytes:
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
                 body: bytes = answer.read()

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, request
 from server.http import serialise
 from server.http.diff_routes import add_diff_routes
 from server.http.failures import NotThere
+from server.http.host_routes import add_host_routes
 from server.http.kind_routes import add_kind_routes
 from server.http.parameters import QUESTION, RANGE, Parameters
 from server.http.reply import json_response, text_response
@@ -42,6 +43,7 @@ def api_blueprint(services: AppServices) -> Blueprint:
     add_diff_routes(api, services)
     add_kind_routes(api, services)
     add_search_routes(api, services)
+    add_host_routes(api, services)
     _fleet_routes(api, services)
     return api
 

@@ -11,6 +11,7 @@ from server.profile.nametable import NameTable
 from server.profile.search import match_names, value_of_matches
 from server.profile.totals import Mask, WeighedTree
 from server.query.fleet_query import AgentRow, Fleet
+from server.query.peers_query import ADDRESS_FLAG
 from server.query.profile_query import Profile
 from server.query.quality import Quality, share
 from server.query.regex import SearchMode, search
@@ -185,7 +186,8 @@ def agent_json(row: AgentRow) -> Json:
         "bpf_share": row.bpf_share,
         "rss_bytes": row.rss_bytes,
         "map_bytes": row.map_bytes,
-        "flags": list(info.flags),
+        "flags": [flag for flag in info.flags if not flag.startswith(ADDRESS_FLAG)],
+        "addresses": [flag.removeprefix(ADDRESS_FLAG) for flag in info.flags if flag.startswith(ADDRESS_FLAG)],
     }
 
 

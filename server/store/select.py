@@ -181,7 +181,7 @@ def _batch_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -
     table, selection = tables.batches.c, scope.selection
     query = sa.select(table.start_unix_ns, table.end_unix_ns, table.series_index, table.rows).where(_not_in_blocks(connection, selection))
     for start, end, index_blob, blob in connection.execution_options(yield_per=_FETCH).execute(query):
-        index = index_from_bytes(index_blob)
+        index = index_from_bytes(index_blob, ())
         index = index.take(_of_kind(registry, scope, index.series))
         if not index.series.size:
             continue
@@ -224,7 +224,8 @@ def _entries(connection: sa.Connection, registry: Registry, scope: Scope, slots:
         batches.is_compacted.is_(False), batches.start_unix_ns >= start, batches.start_unix_ns < until
     )
     queries = [*_block_queries(scope, chosen, *columns), in_batches]
-    found = [index_from_bytes(blob) for query in queries for (blob,) in connection.execute(query)]
+    names = {column.name for column in scope.kind.info.columns if selection.columns is None or column.name in selection.columns}
+    found = [index_from_bytes(blob, names) for query in queries for (blob,) in connection.execute(query)]
     if not found:
         return index_of([])
     index = join(found)

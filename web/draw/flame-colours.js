@@ -3,6 +3,7 @@
 
 import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, KIND_MARK, STEPS, cssColour, framePalette, mix } from "../core/colour.js";
 import { DIFF_KINDS, diffPalette } from "../core/diff-colour.js";
+import { waitPalette } from "../core/wait-colour.js";
 import { packedColour } from "./scanline.js";
 import { tokenColours } from "./surface.js";
 
@@ -33,6 +34,15 @@ const FRAME_INK = "#1c1712";
  */
 export function flameColours(theme) {
   return coloursOfPalette(framePalette(theme), (kind) => kind === KIND_MARK);
+}
+
+/**
+ * Colours of waits: blue who waits, ember who ends it.
+ * @param {"light" | "dark"} theme
+ * @returns {FlameColours}
+ */
+export function waitColours(theme) {
+  return coloursOfPalette(waitPalette(theme), (kind) => kind === KIND_MARK);
 }
 
 /**

@@ -20,7 +20,7 @@ const SHOWN = [
 /**
  * @param {import("../state/store.js").Store} store
  * @param {{openKeys: () => void, nextMatch: (step: 1 | -1) => void}} asked
- * @returns {{root: HTMLElement, share: HTMLElement, update: (state: State) => void}}
+ * @returns {{root: HTMLElement, share: HTMLElement, update: (state: State) => void, addTools: (tools: HTMLElement[]) => void}}
  */
 export function makeGraphToolbar(store, { openKeys, nextMatch }) {
   const { input, update: updateInput } = searchInput(store, nextMatch);
@@ -41,6 +41,7 @@ export function makeGraphToolbar(store, { openKeys, nextMatch }) {
   return {
     root,
     share,
+    addTools: (tools) => threads.before(...tools),
     update(state) {
       updateInput(state.search);
       regex.setAttribute("aria-pressed", String(state.mode === "regex"));

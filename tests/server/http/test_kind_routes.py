@@ -101,3 +101,19 @@ def test_kinds_with_data(client: FlaskClient) -> None:
 )
 def test_what_makes_no_sense_is_told(client: FlaskClient, path: str, words: str) -> None:
     assert words in get(client, f"/api/v1/{path}&{RANGE}", 400)["error"]["message"]
+
+
+def test_peers(tmp_path: Path) -> None:
+    rows = [
+        EventRow({"connects": 7, "bytes_out": 23}, object="out 127.0.0.1:5432"),
+        EventRow({"accepts": 7}, service="postgres", object="in :5432"),
+    ]
+    query = query_of(event_store(tmp_path, [(0, Window({"tcp": rows}))]))
+    client = create_app(AppServices(query=query, page_files=Path("/nonexistent"))).test_client()
+    answer = get(client, f"/api/v1/peers?service=shop&{RANGE}")
+    (edge,) = answer["calls"]
+    assert (edge["service"], edge["host"], edge["values"]["connects"], answer["called_by"]) == ("postgres", "web-1", 7, [])
+    assert get(client, f"/api/v1/peers?service=postgres&{RANGE}")["called_by"] == [edge]
+    assert get(client, f"/api/v1/peers?{RANGE}") == {"edges": [edge], "edges_total": 1}
+    (row,) = get(client, f"/api/v1/table?query=tcp{{service='shop'}}&{RANGE}")["rows"]
+    assert row["peer"] == {"service": "postgres", "host": "web-1"}
