@@ -124,8 +124,13 @@ class Server:
     def _serve_http(self) -> str:
         uploads = FileUploads(_symbol_settings(self._settings))
         self._closing.callback(uploads.close)
-        desk = SymbolDesk(self._namer, uploads, DebianPackages())
-        services = AppServices(self._query, symbols=desk, health=self._health, counters=self._counters)
+        services = AppServices(
+            self._query,
+            symbols=SymbolDesk(self._namer, uploads, DebianPackages()),
+            health=self._health,
+            counters=self._counters,
+            kind_totals=self._ingest.kind_totals.totals,
+        )
         app = create_app(services)
         host = self._settings.http.rpartition(":")[0]
         try:
