@@ -35,8 +35,8 @@ import { makeLoader } from "./loader.js";
 
 const TOP_ROWS = 200;
 const SIDES = /** @type {const} */ (["a", "aFrom", "aUntil", "b", "bFrom", "bUntil"]);
-const GRAPH_KEYS = /** @type {const} */ ([...SIDES, "shape", "at", "search", "mode", "invert", "threads"]);
-const TOP_KEYS = /** @type {const} */ ([...SIDES, "search", "mode", "sort", "invert", "threads"]);
+const GRAPH_KEYS = /** @type {const} */ ([...SIDES, "shape", "at", "search", "mode", "invert", "threads", "lines"]);
+const TOP_KEYS = /** @type {const} */ ([...SIDES, "search", "mode", "sort", "invert", "threads", "lines"]);
 /** @type {ReadonlyArray<{shape: Shape, label: string, title: string}>} */
 const SHAPES = [
   { shape: "b", label: "Shaped by B", title: "widths are shares of B; what is gone is not seen" },
@@ -169,8 +169,8 @@ function mountDiff(place, { store, signal }) {
     timeline.markers.show(answers[2].deploys, store.get());
   };
   const loadTable = async () => {
-    const { search, mode, sort, invert, threads } = store.get();
-    const asked = { ...sidesAsked(store.get()), search, mode: search && mode === "regex" ? "regex" : "", sort: serverChangedSort(sort), limit: TOP_ROWS, invert: invert ? 1 : "", group: threads ? "thread" : "" };
+    const { search, mode, sort, invert, threads, lines } = store.get();
+    const asked = { ...sidesAsked(store.get()), search, mode: search && mode === "regex" ? "regex" : "", sort: serverChangedSort(sort), limit: TOP_ROWS, invert: invert ? 1 : "", group: threads ? "thread" : "", by: lines ? "line" : "" };
     const answer = await parts.tableLoader.run("Reading the table", (signal) => getJson("diff/top", asked, signal));
     if (answer) table.show(answer, store.get().sort);
   };
