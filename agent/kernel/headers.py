@@ -20,13 +20,17 @@ from agent.kernel.c_types import TypeWriter
 from agent.kernel.helper_ids import HELPER_IDS
 from agent.kernel.refusal import KernelRefusal
 
-WRITER_VERSION = 3
+WRITER_VERSION = 5
 """Part of the cache key: raise it when the same BTF yields another tree."""
 
 # What the programs take apart, and what BCC's own headers hold by value.
 ROOT_COMPOSITES = (
     "task_struct",
     "mm_struct",
+    "signal_struct",
+    "sighand_struct",
+    "mutex",
+    "rw_semaphore",
     "pt_regs",
     "bpf_perf_event_data",
     "bpf_raw_tracepoint_args",
@@ -115,6 +119,7 @@ def vmlinux_header(btf: Btf) -> str:
     flags = "#define EMBERWATCH_REGS_CSX 1\n" if _has_csx(btf) else ""
     flags += "#define EMBERWATCH_TASK_PT_REGS 1\n" if _has_helper(btf, "BPF_FUNC_task_pt_regs") else ""
     flags += "#define EMBERWATCH_TYPED_TASK 1\n" if _has_helper(btf, "BPF_FUNC_get_current_task_btf") else ""
+    flags += "#define EMBERWATCH_SCHED_EXIT 1\n" if _has_tracepoint(btf, "sched_exit_tp") else ""
     return f"#ifndef __VMLINUX_H__\n#define __VMLINUX_H__\n#pragma GCC system_header\n{flags}{body}#endif\n"
 
 
@@ -170,6 +175,11 @@ def _has_csx(btf: Btf) -> bool:
 def _has_helper(btf: Btf, name: str) -> bool:
     """Whether the kernel itself knows a helper (bpf_task_pt_regs came with 5.15)."""
     return any(name == known for type_id in btf.ids_of_kind(Kind.ENUM, Kind.ENUM64) for known, _value in btf.enumerators(type_id))
+
+
+def _has_tracepoint(btf: Btf, name: str) -> bool:
+    """Whether there is a tracepoint: each has a typedef for its probes."""
+    return any(btf.name(type_id) == f"btf_trace_{name}" for type_id in btf.ids_of_kind(Kind.TYPEDEF))
 
 
 def _read_btf(path: Path) -> Btf:
