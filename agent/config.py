@@ -76,6 +76,7 @@ class Settings:
     cgroup: str = _row("", "Only processes in this cgroup (a folder under /sys/fs/cgroup).")
     data_dir: str = _row("/var/lib/emberwatch-agent", "Folder for the spool, the agent's id and caches.")
     cache_dir: str = _row("", "Folder for what can be made again (unwind tables, kernel headers); empty means inside data_dir.")
+    unwind_cache_bytes: int = _row(128 << 20, "Most bytes of unwind tables kept on disk; libc takes 0.1 MB.", _between(1 << 20, 1 << 40))
     spool_bytes: int = _row(512 << 20, "Most bytes of windows kept while the server cannot be reached.", _between(1 << 20, 1 << 40))
     spool_h: int = _row(24, "Longest time a window is kept, hours.", _between(1, 24 * 30))
     log_level: str = _row("info", "How much is logged: debug, info, warning or error.", _level)

@@ -38,7 +38,27 @@ class KindFacts:
         return off + [f"kind_limited:{kind}:{share * 100:.0f}" for kind, share in self.limited.items()]
 
 
-def host_facts(settings: Settings, layout: KernelLayout, spool: SpoolFacts, kinds: KindFacts) -> pb.HostFacts:
+@dataclass(frozen=True, slots=True)
+class UnwindFacts:
+    """How unwinding by tables stands."""
+
+    denial: str = ""
+    """Why this kernel does without; empty when it does not."""
+    evicted: int = 0
+    """Tables that gave way to others since the start, for want of room."""
+    missing: int = 0
+    """Files that should have a table and have none."""
+
+    def flags(self) -> list[str]:
+        """`unwind_off:why`, `unwind_tables_evicted:N`, `unwind_tables_missing:N`."""
+        off = [f"unwind_off:{_first_line(self.denial)}"] if self.denial else []
+        counts = {"unwind_tables_evicted": self.evicted, "unwind_tables_missing": self.missing}
+        return off + [f"{name}:{count}" for name, count in counts.items() if count]
+
+
+def host_facts(
+    settings: Settings, layout: KernelLayout, spool: SpoolFacts, kinds: KindFacts, unwinding: UnwindFacts = UnwindFacts()
+) -> pb.HostFacts:
     """Host, agent and health; flags are sorted."""
     flags = {
         "kallsyms_hidden": layout.is_hidden,
@@ -51,7 +71,7 @@ def host_facts(settings: Settings, layout: KernelLayout, spool: SpoolFacts, kind
         online_cpus=os.sysconf("SC_NPROCESSORS_ONLN"),
         agent_version=__version__,
         rate_hz=settings.rate_hz,
-        flags=sorted([*(name for name, is_set in flags.items() if is_set), *kinds.flags()]),
+        flags=sorted([*(name for name, is_set in flags.items() if is_set), *kinds.flags(), *unwinding.flags()]),
         window_s=settings.window_s,
     )
 

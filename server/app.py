@@ -27,6 +27,7 @@ from server.store.engine import DirectoryLock, address_of_file
 from server.store.migrate import migrate
 from server.store.protocol import BinaryInfo, RetireLimits
 from server.store.sql_store import SqlStore
+from server.symbols.debuginfod import parse_upstreams
 from server.symbols.namer import Namer
 from server.symbols.settings import SymbolSettings
 from server.symbols.unwind_tables import UnwindTables
@@ -71,6 +72,7 @@ class Server:
         self._closing.close()
 
     def _start(self) -> Addresses:
+        symbol_settings = _symbol_settings(self._settings)
         data = _made(Path(self._settings.data_dir))
         lock = DirectoryLock(data)
         self._closing.callback(lock.release)
@@ -81,8 +83,7 @@ class Server:
             raise ServerError(f"cannot start on the data in {data}: {error}") from error
         self._store = SqlStore(url)
         self._closing.callback(self._store.close)
-        roots = tuple(Path(root) for root in self._settings.debug_roots.split(":") if root)
-        self._namer = Namer(SymbolSettings(data / "symbols", local_files=self._settings.local_files, debug_roots=roots))
+        self._namer = Namer(symbol_settings)
         self._closing.callback(self._namer.close)
         self._unwind_tables = UnwindTables(data / "unwind")
         grpc_address = self._serve_grpc()
@@ -159,9 +160,10 @@ class Server:
         }
 
     def _keep_up(self) -> None:
-        """Turn batches into blocks and drop what is too old, a bounded step at a time."""
+        """Turn batches into blocks, drop what is too old, a bounded step at a time; look after names that could be better."""
         limits = RetireLimits(keep_s=self._settings.retention_days * 86_400, keep_bytes=self._settings.retention_bytes)
         while not self._is_closing.wait(UPKEEP_S):
+            self._namer.tend()
             try:
                 while not self._is_closing.is_set() and not self._store.compact(time.time_ns()).is_done:
                     pass
@@ -179,6 +181,19 @@ class Server:
                     pass
             except ServerError as error:  # Nothing is lost: the same step is due again.
                 log.warning("watching put off reason=%s", error)
+
+
+def _symbol_settings(settings: Settings) -> SymbolSettings:
+    """Raises ConfigError for a debuginfod server that is no address."""
+    return SymbolSettings(
+        directory=Path(settings.data_dir) / "symbols",
+        local_files=settings.local_files,
+        debug_roots=tuple(Path(root) for root in settings.debug_roots.split(":") if root),
+        table_max_bytes=settings.symbol_tables_bytes,
+        files_max_bytes=settings.symbol_files_bytes,
+        upload_max_bytes=settings.upload_bytes,
+        upstreams=parse_upstreams(settings.debuginfod_urls),
+    )
 
 
 def _made(directory: Path) -> Path:

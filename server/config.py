@@ -54,6 +54,10 @@ class Settings:
     retention_bytes: int = _row(50 << 30, "Most bytes of profiles kept; the oldest leave first.", _positive)
     local_files: bool = _row(True, "Read names from binaries on this host whose identity matches exactly.")
     debug_roots: str = _row("/usr/lib/debug", "Folders with separate debug files, colons between.")
+    debuginfod_urls: str = _row("", "Servers asked for debug files by build id, spaces between, in this order; empty asks none.")
+    upload_bytes: int = _row(2 << 30, "Most bytes of one upload, and of one file from a debuginfod server.", _positive)
+    symbol_files_bytes: int = _row(10 << 30, "Most bytes of uploaded and fetched files; those used longest ago leave first.", _positive)
+    symbol_tables_bytes: int = _row(10 << 30, "Most bytes of tables of names; those used longest ago leave first.", _positive)
     log_level: str = _row("info", "How much is logged: debug, info, warning or error.", _level)
 
 

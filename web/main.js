@@ -7,6 +7,7 @@ import { makeStore } from "./state/store.js";
 import { applyTheme, themeChoice, watchSystemTheme } from "./state/theme.js";
 import { element, fill } from "./views/dom.js";
 import { mountCompare } from "./views/compare.js";
+import { mountDeploy } from "./views/deploy-report.js";
 import { mountDeploys } from "./views/deploys.js";
 import { mountFleet } from "./views/fleet.js";
 import { mountFrame } from "./views/frame.js";
@@ -25,6 +26,9 @@ const MOUNTS = /** @type {Record<State["view"], (place: HTMLElement, context: Co
   service: mountService,
   compare: mountCompare,
   deploys: mountDeploys,
+  deploy: mountDeploy,
+  events: mountUnknown,
+  heat: mountUnknown,
   hosts: mountHosts,
   symbols: mountSymbols,
   unknown: mountUnknown,
@@ -65,7 +69,7 @@ function start() {
   frame.update(store.get());
   store.subscribe((state, previous) => {
     frame.update(state);
-    if (state.view === previous.view && state.service === previous.service) {
+    if (state.view === previous.view && state.service === previous.service && state.id === previous.id) {
       shown.view.update(state, previous);
       return;
     }

@@ -10,21 +10,26 @@ from pathlib import Path
 
 from agent.kernel.attempts import has_bcc, real_attempts
 from agent.kernel.capabilities import Capability, CollectorReport, HostView, State, capabilities, examine
+from agent.kernel.release import running_release
 from agent.profilers.cpu import SPEC, CpuSettings
 from agent.profilers.event_host import EventSettings
 from agent.profilers.registry import EVENT_KINDS
 from agent.profilers.suite import Suite
+from agent.unwind.cache import kept_tables
 
 _SIGNS = {State.WORKS: "ok", State.LIMITED: "limited", State.MISSING: "missing"}
 _NEEDED = "cpu"
 
 
-def report(as_json: bool) -> tuple[bool, str]:
-    """Whether on-CPU works here, and the findings as text or as JSON. Loads and unloads the real program to know."""
+def report(as_json: bool, unwind_directory: Path | None = None) -> tuple[bool, str]:
+    """Whether on-CPU works here, and the findings as text or as JSON. Loads and unloads the real program to know.
+
+    `unwind_directory` is where the agent of this host keeps its unwind tables.
+    """
     with tempfile.TemporaryDirectory(prefix="emberwatch-doctor-") as headers:
-        system = os.uname()
-        host = HostView(system.release, system.machine, real_attempts(SPEC, Path(headers)))
+        host = HostView(running_release(), os.uname().machine, real_attempts(SPEC, Path(headers)))
         collectors, everything = examine(host, has_bcc), capabilities(host, has_bcc)
+        everything += (_unwind_tables(unwind_directory),) if unwind_directory is not None else ()
         collectors += _event_kinds(Path(headers)) if _works(collectors) else ()
     works = _works(collectors)
     if as_json:
@@ -36,6 +41,14 @@ def report(as_json: bool) -> tuple[bool, str]:
 
 def _works(collectors: Sequence[CollectorReport]) -> bool:
     return any(each.name == _NEEDED and each.state is not State.MISSING for each in collectors)
+
+
+def _unwind_tables(directory: Path) -> Capability:
+    """What is kept of earlier runs; files that should have a table and have none are named by reason."""
+    kept = kept_tables(directory)
+    misses = ", ".join(f"{count} {miss.name.lower().replace('_', ' ')}" for miss, count in sorted(kept.misses.items()))
+    detail = f"{kept.tables} kept in {directory}, {kept.size_bytes >> 20} MiB; files without one: {misses or 'none'}"
+    return Capability("unwind tables", State.WORKS, detail)
 
 
 def _event_kinds(headers: Path) -> tuple[CollectorReport, ...]:

@@ -4,6 +4,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -41,11 +42,12 @@ def run(ready_fd: int, **values: Any) -> None:
 
 
 @main.command()
+@with_settings
 @click.option("--json", "as_json", is_flag=True, help="Print the findings for a program.")
-def doctor(as_json: bool) -> None:
+def doctor(as_json: bool, **values: Any) -> None:
     """Say what this kernel offers and lacks, collector by collector, with the remedy. Exit status 0 when on-CPU works."""
     from agent.cli.doctor import report
 
-    works, text = report(as_json)
+    works, text = report(as_json, Path(values["cache_dir"] or values["data_dir"]) / "unwind")
     click.echo(text)
     sys.exit(0 if works else 1)

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from agent.errors import KernelError
-from agent.kernel.denylist import denials
+from agent.kernel.denylist import denials, remedy
 from agent.kernel.headers import kernel_version
 from agent.kernel.mounts import BPFFS, CGROUP2, TRACEFS, find_mount
 from agent.kernel.refusal import KernelRefusal
@@ -67,7 +67,7 @@ ATTEMPTS = ("bpf", "perf events", "program")
 _FOR_THE_PROGRAM = frozenset({"machine", "kernel", "known lock-ups", "BTF", "BCC", "bpf", "perf events", "lockdown", "program"})
 _NEEDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     # collector: (what bars it when missing, what limits it)
-    "cpu": (_FOR_THE_PROGRAM, frozenset({"kernel symbols"})),
+    "cpu": (_FOR_THE_PROGRAM, frozenset({"kernel symbols", "unwinding"})),
     "cpu of a cgroup": (_FOR_THE_PROGRAM | {"cgroup v2"}, frozenset()),
     "kernel names": (frozenset({"kernel symbols"}), frozenset()),
 }
@@ -88,6 +88,7 @@ def capabilities(host: HostView, has_bcc: Callable[[], bool]) -> tuple[Capabilit
         *first,
         *rights,
         Capability("program", State.WORKS, "not tried") if is_barred else _tried("program", host),
+        _unwinding(host),
         _kernel_symbols(host),
         _mounted("tracefs", TRACEFS.kind, host, "tracepoints by name are out of reach", f"mount -t tracefs tracefs {TRACEFS.places[0]}"),
         _mounted("bpffs", BPFFS.kind, host, "nothing can be pinned", f"mount -t bpf bpf {BPFFS.places[0]}"),
@@ -133,6 +134,17 @@ def _lock_ups(host: HostView) -> Capability:
     fixed = max((entry.fixed_in.version, entry.fixed_in.patch_level, entry.fixed_in.sub_level) for entry in entries)
     causes = "; ".join(f"{entry.effect}: {entry.cause}" for entry in entries)
     return Capability("known lock-ups", State.MISSING, causes, f"boot Linux {'.'.join(map(str, fixed))} or later")
+
+
+def _unwinding(host: HostView) -> Capability:
+    try:
+        entries = denials(frozenset({Hazard.READ_USER_IN_INTERRUPT}), host.release)
+    except KernelError:
+        entries = ()
+    if not entries:
+        return Capability("unwinding", State.WORKS, "user stacks are walked by unwind tables")
+    why = f"off, user stacks are walked by frame pointers only: to read user memory in a timer {entries[0].effect} on this kernel"
+    return Capability("unwinding", State.LIMITED, f"{why} ({entries[0].cause}; {entries[0].source})", remedy(entries[0]))
 
 
 def _btf(host: HostView) -> Capability:

@@ -22,6 +22,7 @@ class DeniedKernel:
     fixed_in: KernelVersion
     effect: str
     cause: str
+    fix: str
     source: str
 
 
@@ -32,6 +33,7 @@ DENIED_KERNELS = (
         KernelVersion(6, 1, 28),
         "locks up every CPU",
         "bpf_probe_read_user in a timer interrupt takes vmap_area_lock through the hardened usercopy check",
+        "copy_from_user_nofault() without that check (commit d319f344561d, Linux 6.4); 5.19 and 6.0 ended without it",
         "parca-dev/parca-agent#1675, bugs.debian.org/1033398",
     ),
     DeniedKernel(
@@ -39,7 +41,8 @@ DENIED_KERNELS = (
         KernelVersion(6, 2, 0),
         KernelVersion(6, 3, 2),
         "locks up every CPU",
-        "the same before its fix reached these series",
+        "bpf_probe_read_user in a timer interrupt takes vmap_area_lock through the hardened usercopy check",
+        "the same, which reached 6.3 with 6.3.2",
         "parca-dev/parca-agent#2070",
     ),
     DeniedKernel(
@@ -48,6 +51,7 @@ DENIED_KERNELS = (
         KernelVersion(6, 18, 0),
         "hangs the host",
         "a cpu-clock event that is disabled from its own timer (PERF_EVENT_IOC_REFRESH) waits for itself",
+        "the timer is cancelled without waiting for its own handler",
         "async-profiler/async-profiler#1578, #1599",
     ),
 )
@@ -64,8 +68,12 @@ def denials(hazards: frozenset[Hazard], release: str) -> tuple[DeniedKernel, ...
 def refuse_denied(spec: ProgramSpec, release: str) -> None:
     """Raises KernelError when the program must not run on this kernel."""
     for entry in denials(spec.hazards, release):
-        fixed = ".".join(str(part) for part in _ordered(entry.fixed_in))
-        raise KernelError(f"{spec.source} {entry.effect} on Linux {release}: {entry.cause} ({entry.source}); use Linux {fixed} or later")
+        raise KernelError(f"{spec.source} {entry.effect} on Linux {release}: {entry.cause} ({entry.source}); {remedy(entry)}")
+
+
+def remedy(entry: DeniedKernel) -> str:
+    """What to do about it."""
+    return f"use Linux {'.'.join(str(part) for part in _ordered(entry.fixed_in))} or later, where {entry.fix}"
 
 
 def _ordered(version: KernelVersion) -> tuple[int, int, int]:

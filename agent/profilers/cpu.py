@@ -104,7 +104,8 @@ class CpuProfiler:
         has_sizes = settings.counts_entries is not None or settings.stacks_entries is not None
         self._can_grow = not has_sizes if settings.can_grow is None else settings.can_grow
         self._period_ns = 1_000_000_000 // settings.rate_hz
-        self._unwind_maps = _unwind_maps(program) if settings.is_unwinding else None
+        self._unwinding_denial = kernel.unwinding_denial() if settings.is_unwinding else ""
+        self._unwind_maps = _unwind_maps(program) if settings.is_unwinding and not self._unwinding_denial else None
         self._limit_frames = min(settings.max_frames, STACK_FRAMES, _kernel_stack_limit())
 
     @classmethod
@@ -143,6 +144,11 @@ class CpuProfiler:
     def unwind_maps(self) -> UnwindMaps | None:
         """Where unwind tables go; None when stacks are walked by frame pointers."""
         return self._unwind_maps
+
+    @property
+    def unwinding_denial(self) -> str:
+        """Why this kernel must not unwind though it was asked to; empty when it does."""
+        return self._unwinding_denial
 
     def new_processes(self) -> Sightings:
         """What was told since the last call, at most NEW_PROCESSES_LIMIT processes; the rest stays. Never waits.
@@ -229,6 +235,8 @@ class CpuProfiler:
             limits |= LIMIT_TREE
             self._program.attach_raw_tracepoint("sched_process_fork", "on_fork")
             self._tree.follow(self._settings.limit_pids)
+        if self._unwinding_denial:
+            log.warning("unwinding is off: on this kernel it %s", self._unwinding_denial)
         if self._settings.cgroup is not None:
             limits |= LIMIT_CGROUP
             _put_cgroup(self._program.map("cgroups"), self._settings.cgroup)
@@ -273,11 +281,7 @@ class CpuProfiler:
                 log.info("map grown name=%s entries=%d used=%d refused=%d", name, buffered.entries(buffer), used, refused)
 
 
-def _unwind_maps(program: Program) -> UnwindMaps | None:
-    denial = kernel.unwinding_denial()
-    if denial:
-        log.warning("unwinding is off: on this kernel it %s", denial)
-        return None
+def _unwind_maps(program: Program) -> UnwindMaps:
     return UnwindMaps({name: program.map(name) for name in kernel.UNWIND_MAPS}, program.function("on_tick_unwind"))
 
 

@@ -216,4 +216,4 @@ def _holder_names(holders: Rows) -> tuple[list[bytes], npt.NDArray[np.int64]]:
     return [b"", *names], np.where(holders["comm"] == b"", 0, of_row.ravel() + 1)
 
 
-LOCKS = Group((KIND,), lambda: SPEC, LockProfiler.start)
+GROUP = Group((KIND,), lambda: SPEC, LockProfiler.start)

@@ -17,7 +17,7 @@ from agent.clock import Clock, next_boundary_ns
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
 from agent.config import Settings
-from agent.health import KindFacts
+from agent.health import KindFacts, UnwindFacts
 from agent.kernel.kallsyms_child import write_kallsyms
 from agent.kernel.layout import LayoutKeeper
 from agent.process.settings import ProcessSettings
@@ -33,6 +33,7 @@ from agent.records.window import WindowFacts, WindowTime
 from agent.runner.identity import agent_id, read_machine_id
 from agent.runner.lifeline import Lifeline
 from agent.runner.own_cost import OwnCost, give_back_code, give_back_memory
+from agent.runner.unwind_tables import TableCounts
 from agent.runner.unwinder import Sources as UnwindSources
 from agent.runner.unwinder import Unwinder, samples_by_process
 from agent.runner.uploader import Sources, Uploader
@@ -130,7 +131,7 @@ class Collector:
         maps = self._profiler.unwind_maps
         if maps is None:
             return None
-        tables = TableSource(SourceSettings(directory, held_bytes=_HELD_TABLES_BYTES), fleet)
+        tables = TableSource(SourceSettings(directory, self._settings.unwind_cache_bytes, _HELD_TABLES_BYTES), fleet)
         closing.callback(tables.close)
         return Unwinder(maps, UnwindSources(self._processes.get, self._processes.watch(), self._processes.open_binary, tables))
 
@@ -167,7 +168,7 @@ class Collector:
         offset = self._clock.offset()
         self._layout = layout = self._layouts.current()
         facts = WindowFacts(
-            host=health.host_facts(self._settings, layout, self._spool.state(), KindFacts(self._suite.refusals, self._suite.limited())),
+            host=self._host_facts(layout, KindFacts(self._suite.refusals, self._suite.limited())),
             overhead=self._own_cost.since_last(),
             carried_losses=self._spool.take_losses(),
         )
@@ -196,6 +197,11 @@ class Collector:
             sum(map(len, drain.events)),
         )
 
+    def _host_facts(self, layout: KernelLayout, kinds: KindFacts) -> pb.HostFacts:
+        counts = self._unwinder.counts() if self._unwinder is not None else TableCounts()
+        unwinding = UnwindFacts(self._profiler.unwinding_denial, counts.evicted, counts.missing)
+        return health.host_facts(self._settings, layout, self._spool.state(), kinds, unwinding)
+
     def _find(self, key: ProcessKey) -> Process:
         self._processes.update((key,))
         return self._processes.get(key)
@@ -216,9 +222,7 @@ class Collector:
     def _ask_again(self) -> bool:
         """Ask what the server wants uploaded by now, by sending the number of the last window again; False when it cannot be asked."""
         now_ns = self._clock.unix_ns()
-        batch = message_from_folded(
-            Folded(health.host_facts(self._settings, self._layout, self._spool.state(), KindFacts()), _NO_TABLES, (), [])
-        )
+        batch = message_from_folded(Folded(self._host_facts(self._layout, KindFacts()), _NO_TABLES, (), []))
         numbering = Numbering(self._epoch_unix_ns, self._sequence - 1)
         self._spool.append(parcels_from_batch(batch, WindowTime(now_ns - 1, now_ns), numbering)[0])
         return self._sender.flush(_ASK_S)

@@ -7,16 +7,48 @@ disk refuses, tables are made again at the next start, which costs time and noth
 
 import logging
 import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent.records.unwind import TableMiss, UnwindTable
-from agent.unwind.table_file import MAX_PACKED_BYTES, TableError, unpack_table
+from agent.unwind.table_file import HEAD_BYTES, MAX_PACKED_BYTES, TableError, reason_of, unpack_table
 
 log = logging.getLogger(__name__)
 
 _SUFFIX, _TEMPORARY = ".unwind", ".unwind-part"
 _LASTING = (TableMiss.NO_RULES, TableMiss.NOT_SUPPORTED, TableMiss.MALFORMED, TableMiss.TOO_LARGE)
 """Reasons that hold as long as the file is the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTables:
+    """What a directory of tables holds."""
+
+    tables: int
+    size_bytes: int
+    misses: Mapping[TableMiss, int]
+    """Files that are known to have none."""
+
+
+def kept_tables(directory: Path) -> KeptTables:
+    """Look through a directory without taking it over; only the heads of the files are read. What is not ours is left out."""
+    tables, size_bytes, misses = 0, 0, Counter[TableMiss]()
+    try:
+        paths = [entry.path for entry in os.scandir(directory) if entry.name.endswith(_SUFFIX)]
+    except OSError:
+        paths = []
+    for path in paths:
+        try:
+            with Path(path).open("rb") as file:
+                found = reason_of(file.read(HEAD_BYTES))
+                size_bytes += os.fstat(file.fileno()).st_size
+        except (OSError, TableError):
+            continue
+        tables += found is None
+        misses.update([found] if found is not None else [])
+    return KeptTables(tables, size_bytes, misses)
 
 
 class TableCache:

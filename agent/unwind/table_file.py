@@ -4,10 +4,20 @@
 from agent.records.binary import BinaryId
 from agent.records.unwind import TableMiss, UnwindTable
 from emberwatch.v1 import unwind_table as wire
-from emberwatch.v1.unwind_table import DIGEST_BYTES, MAX_PACKED_BYTES
+from emberwatch.v1.unwind_table import DIGEST_BYTES, HEAD_BYTES, MAX_PACKED_BYTES
 from emberwatch.v1.unwind_table import UnwindTableError as TableError
 
-__all__ = ["DIGEST_BYTES", "MAX_PACKED_BYTES", "TableError", "identity_digest", "pack_miss", "pack_table", "unpack_table"]
+__all__ = [
+    "DIGEST_BYTES",
+    "HEAD_BYTES",
+    "MAX_PACKED_BYTES",
+    "TableError",
+    "identity_digest",
+    "pack_miss",
+    "pack_table",
+    "reason_of",
+    "unpack_table",
+]
 
 
 def identity_digest(binary_id: BinaryId) -> bytes:
@@ -34,3 +44,11 @@ def unpack_table(data: bytes, digest: bytes) -> UnwindTable | TableMiss:
         return TableMiss(found)
     except ValueError:
         raise TableError(f"unknown reason {found}") from None
+
+
+def reason_of(head: bytes) -> TableMiss | None:
+    """Why there is no table, from the first HEAD_BYTES of a file; None when there is one. Raises TableError when it is no such file."""
+    try:
+        return TableMiss(reason) if (reason := wire.reason_of(head)) else None
+    except ValueError:
+        raise TableError("unknown reason") from None

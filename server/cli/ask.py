@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,13 +50,23 @@ class Api:
         for name, value in parameters.items():
             if not is_text(value):
                 raise BadRequest(f"{name} is not valid UTF-8: {value!r}")
-        address = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        return self._answer(
+            urllib.request.Request(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"), parameters.get("query", "")
+        )
+
+    def post_json(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
+        """The answer to POST /api/v1/PATH of a JSON object. Raises as `get` does."""
+        raw = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        return self._object(self._answer(urllib.request.Request(f"{self.url}/api/v1/{path}", raw, headers, method="POST"), ""))
+
+    def _answer(self, request: urllib.request.Request, question: str) -> bytes:
         try:
-            with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
                 body: bytes = answer.read()
                 kind = answer.headers.get_content_type()
         except urllib.error.HTTPError as error:
-            raise BadRequest(_words(error, self.url, parameters.get("query", ""))) from error
+            raise BadRequest(_words(error, self.url, question)) from error
         except http.client.HTTPException as error:
             raise self._stranger() from error
         except OSError as error:
@@ -71,8 +82,11 @@ class Api:
 
     def get_json(self, path: str, **parameters: str) -> dict[str, Any]:
         """The answer as an object."""
+        return self._object(self.get(path, **parameters))
+
+    def _object(self, body: bytes) -> dict[str, Any]:
         try:
-            answer = json.loads(self.get(path, **parameters))
+            answer = json.loads(body)
         except ValueError as error:
             raise self._stranger() from error
         if not isinstance(answer, dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""emberwatch: up, serve, record, query, diff."""
+"""emberwatch: up, serve, record, query, search, diff, deploy."""
 
 import json
 import logging
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from server.cli.ask import Api, api_at
+from server.cli.deploy import Asked, as_json, deploy_body, render_deploys
 from server.cli.diff import Given, diff_body
 from server.cli.diff_formats import DiffFormat, render_diff
 from server.cli.formats import Format, ask_for
@@ -26,6 +27,7 @@ from server.cli.options import with_settings
 from server.cli.output import paper_of, try_output, write_answer, write_text
 from server.cli.record import RECORDED_KINDS, Recording, record
 from server.cli.record import Progress as Told
+from server.cli.search import SearchFormat, render_search
 from server.cli.up import run_up, say_line
 from server.config import Settings, checked
 from server.errors import ServerError
@@ -138,6 +140,22 @@ def query_command(
         write_answer(body, Format(wanted), None)
 
 
+@main.command("search")
+@click.argument("text")
+@click.option("--regex", is_flag=True, help="TEXT is a regular expression (RE2), found anywhere in the name.")
+@click.option("--query", "selector", default="cpu{}", show_default=True, help="Where to search.")
+@click.option("--from", "from_", default="-15m", show_default=True, help="Start: -15m, RFC 3339 or unix seconds.")
+@click.option("--until", default="now", show_default=True, help="End, exclusive.")
+@click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
+@click.option("--format", "wanted", type=click.Choice([f.value for f in SearchFormat]), default=SearchFormat.TABLE.value, show_default=True)
+def search_command(text: str, regex: bool, selector: str, from_: str, until: str, url: str, wanted: str) -> None:
+    """Which services spend time in functions whose name holds TEXT (=TEXT: is TEXT), over the whole fleet."""
+    with _errors_in_words():
+        asked = {"query": selector, "from": from_, "until": until, "search": text, "mode": "regex" if regex else "text"}
+        paper = paper_of(None)
+        write_text(render_search(api_at(url).get("search", **asked), SearchFormat(wanted), paper), paper, None)
+
+
 @main.command("diff")
 @click.argument("left")
 @click.argument("right")
@@ -170,6 +188,23 @@ def diff_command(
         body = diff_body(*sides, api_at(url), DiffFormat(wanted))
         paper = paper_of(None)
         write_text(render_diff(body, DiffFormat(wanted), paper), paper, None)
+
+
+@main.command("deploy")
+@click.argument("service", default="")
+@click.argument("version", default="")
+@click.option("--note", help="What to say of VERSION, on every timeline and in its report; an empty one takes it back.")
+@click.option("--requests-per-s", type=float, help="Requests a second that one host answers with VERSION; reports are then per request.")
+@click.option("--requests-per-s-before", type=float, help="The same of the version before; by default equal.")
+@click.option("--wait", "wait_s", type=float, default=0.0, help="Wait so many seconds for the report of VERSION.")
+@click.option("--from", "start", default="-7d", show_default=True, help="How far back: -7d, RFC 3339 or unix seconds.")
+@click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
+@click.option("--format", "wanted", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def deploy_command(url: str, wanted: str, **given: Any) -> None:
+    """List deploys, show what VERSION of SERVICE changed, or say something of it with --note or --requests-per-s."""
+    with _errors_in_words():
+        answer = deploy_body(api_at(url), Asked(**given))
+        write_text(as_json(answer) if wanted == "json" else render_deploys(answer), paper_of(None), None)
 
 
 @contextmanager

@@ -9,9 +9,11 @@ from flask import Blueprint, Response, request
 from server.http import serialise
 from server.http.diff_routes import add_diff_routes
 from server.http.failures import NotThere
+from server.http.host_routes import add_host_routes
 from server.http.kind_routes import add_kind_routes
 from server.http.parameters import QUESTION, RANGE, Parameters
 from server.http.reply import json_response, text_response
+from server.http.search_routes import add_search_routes
 from server.http.services import AppServices
 from server.http.sizes import DEFAULT_DEPTH, DEFAULT_WIDTH_PX, MOST_DEPTH, MOST_ROWS, MOST_WIDTH_PX
 from server.interop.folded import export_lines
@@ -41,6 +43,8 @@ def api_blueprint(services: AppServices) -> Blueprint:
     _graph_routes(api, services)
     add_diff_routes(api, services)
     add_kind_routes(api, services)
+    add_search_routes(api, services)
+    add_host_routes(api, services)
     _fleet_routes(api, services)
     return api
 

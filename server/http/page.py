@@ -32,6 +32,7 @@ def page_blueprint(services: AppServices) -> Blueprint:
     @page.get("/index.html")
     @page.get("/compare")
     @page.get("/deploys")
+    @page.get("/deploys/<_name>")
     @page.get("/hosts")
     @page.get("/symbols")
     @page.get("/service/<path:_name>")

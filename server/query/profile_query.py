@@ -16,6 +16,7 @@ from server.query.complaint import QueryError, did_you_mean
 from server.query.idle import NEEDED, Idle, IdleShare, add_idle, can_be_idle, part
 from server.query.kinds import CPU, DEFAULT_KIND, width_column
 from server.query.merge import KeyWeights, key_weights
+from server.query.name_index import NameIndex
 from server.query.operators import NO_OPERATORS, Operators
 from server.query.quality import Quality, add_accounts, is_silent, stack_shares
 from server.query.row_filter import keep_of
@@ -100,6 +101,7 @@ class ProfileQuery:
         self.store = store
         self.now_unix_ns = now_unix_ns
         self.trees = TreeCache(namer, store.binaries)
+        self.names = NameIndex()
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
     def choose(self, selector: Selector, span: TimeRange) -> Chosen:

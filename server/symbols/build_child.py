@@ -11,24 +11,19 @@ import os
 import resource
 import sys
 
-from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import symbols_pb2
 from server.symbols.build_job import Job, job_from_json
-from server.symbols.build_result import BuildResult, BuildStatus, Refused
-from server.symbols.elf import ElfFile
-from server.symbols.elf_dynamic import dynamic_symbols
-from server.symbols.identity import BinaryKey
+from server.symbols.build_result import BuildResult, BuildStatus, Quality, Refused
+from server.symbols.elf_parts import TableParts, elf_parts
 from server.symbols.kallsyms import MAX_BYTES as MAX_KALLSYMS_BYTES
 from server.symbols.kallsyms import parse_kallsyms
-from server.symbols.notes import BuildIds
-from server.symbols.plt import plt_symbols
-from server.symbols.symtab import RawSymbols, Symbols, TooMany, choose, join
-from server.symbols.table import Quality, TableFacts, Traits, table_bytes
+from server.symbols.symtab import Symbols, TooMany
+from server.symbols.table import TableFacts, Traits, table_bytes
 
 NOBODY = 65_534
 PR_SET_NO_NEW_PRIVS = 38
 MEMORY_BYTES = 1 << 30
-CPU_S = 20
+CPU_S = 60
 FILE_BYTES = 1 << 30
 OPEN_FILES = 16
 
@@ -57,9 +52,10 @@ def enter_jail() -> None:
 def build(job: Job) -> BuildResult:
     """Make the table. Whatever the input holds, this returns one of the four ends."""
     try:
-        facts, symbols = _kernel_symbols(job) if job.format == symbols_pb2.UPLOAD_FORMAT_KALLSYMS else _elf_symbols(job)
-        _write(job.output, table_bytes(facts, symbols))
-        return BuildResult(BuildStatus.OK, symbols=len(symbols))
+        is_list = job.format == symbols_pb2.UPLOAD_FORMAT_KALLSYMS
+        parts = TableParts(*_kernel_symbols(job)) if is_list else elf_parts(job)
+        _write(job.output, table_bytes(parts.facts, parts.symbols, parts.inlines))
+        return BuildResult(BuildStatus.OK, "", len(parts.symbols), parts.facts.quality, parts.debug_reason)
     except Refused as refused:
         return BuildResult(refused.status, refused.reason)
     except TooMany as error:
@@ -78,42 +74,6 @@ def _kernel_symbols(job: Job) -> tuple[TableFacts, Symbols]:
     if size > MAX_KALLSYMS_BYTES:
         raise Refused(BuildStatus.LIMIT, f"kallsyms of {size} bytes, at most {MAX_KALLSYMS_BYTES} are read")
     return TableFacts(job.key, Quality.FULL, Traits.NONE), parse_kallsyms(data)
-
-
-def _elf_symbols(job: Job) -> tuple[TableFacts, Symbols]:
-    if job.key.counts_from_text:
-        raise Refused(BuildStatus.UNSUPPORTED, "an ELF file for a kernel or module: their names come as kallsyms")
-    tables: list[RawSymbols] = []
-    quality, traits, code = Quality.EMPTY, Traits.NONE, None
-    for descriptor in job.sources:
-        elf = ElfFile(descriptor)
-        ids = elf.section_build_ids() if elf.sections.size else elf.build_ids()
-        _check_identity(job.key, ids)
-        found, worth = elf.symbol_tables()
-        if not elf.sections.size:
-            found, worth = _symbols_by_segments(elf), Quality.DYNAMIC
-        stubs = plt_symbols(elf)
-        tables += found if stubs is None else [*found, stubs]
-        quality, traits = max(quality, worth), traits | elf.traits(ids)
-        code = elf.code() if code is None or not code.starts.size else code
-    if code is None or not code.starts.size:
-        raise Refused(BuildStatus.UNSUPPORTED, "no executable section or segment")
-    return TableFacts(job.key, quality, traits), choose(join(tables), code)
-
-
-def _symbols_by_segments(elf: ElfFile) -> list[RawSymbols]:
-    extra = dynamic_symbols(elf)
-    if extra is None and elf.has_broken_sections:
-        raise Refused(BuildStatus.MALFORMED, "section headers cannot be read, and there are no dynamic symbols")
-    return [] if extra is None else [extra]
-
-
-def _check_identity(key: BinaryKey, ids: BuildIds) -> None:
-    """The file must carry the id that it is filed under; one that is filed under none must carry none."""
-    by_kind: dict[int, bytes] = {pb.BUILD_ID_KIND_GNU: ids.gnu, pb.BUILD_ID_KIND_GO: ids.go}
-    found = by_kind.get(key.build_id_kind, ids.gnu or ids.go)
-    if found != key.build_id:
-        raise Refused(BuildStatus.MALFORMED, f"the file has build id {found.hex() or 'none'}, not {key.build_id.hex() or 'none'}")
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -18,11 +18,16 @@ class Job:
     """The binary first, then files that add to it."""
     output: int
     """The empty file that becomes the table."""
+    supplement: int | None = None
+    """The common file that dwz moved strings and entries to (altlink)."""
+    with_debug_data: bool = True
+    """False leaves inlined calls and lines out: what is tried when the child died over them."""
 
     def to_json(self) -> str:
         """One argument; holds nothing but numbers and hex."""
         key = (self.key.kind, self.key.build_id_kind, self.key.build_id.hex(), self.key.content_hash.hex())
-        return json.dumps({"key": key, "format": self.format, "sources": self.sources, "output": self.output})
+        fields = {"key": key, "format": self.format, "sources": self.sources, "output": self.output}
+        return json.dumps(fields | {"supplement": self.supplement, "with_debug_data": self.with_debug_data})
 
 
 def job_from_json(text: str) -> Job:
@@ -30,4 +35,4 @@ def job_from_json(text: str) -> Job:
     fields = json.loads(text)
     kind, id_kind, build_id, content = fields["key"]
     key = BinaryKey(kind, id_kind, bytes.fromhex(build_id), bytes.fromhex(content))
-    return Job(key, fields["format"], tuple(fields["sources"]), fields["output"])
+    return Job(key, fields["format"], tuple(fields["sources"]), fields["output"], fields["supplement"], fields["with_debug_data"])

@@ -3,7 +3,7 @@
 
 import json
 from dataclasses import asdict, dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 MAX_REASON_CHARS = 300
 MAX_ANSWER_BYTES = 4096
@@ -16,6 +16,20 @@ class BuildStatus(StrEnum):
     UNSUPPORTED = "unsupported"
     MALFORMED = "malformed"
     LIMIT = "limit"
+
+
+class Quality(IntEnum):
+    """How much the sources of a table know; a better one replaces a poorer one."""
+
+    EMPTY = 0
+    DYNAMIC = 1
+    """.dynsym, or Go's pclntab."""
+    MINI = 2
+    """.gnu_debugdata."""
+    FULL = 3
+    """.symtab, or kallsyms."""
+    DWARF = 4
+    """Inlined calls and lines as well."""
 
 
 class Refused(Exception):
@@ -34,16 +48,26 @@ class BuildResult:
     status: BuildStatus
     reason: str = ""
     symbols: int = 0
+    quality: Quality = Quality.EMPTY
+    debug_reason: str = ""
+    """Why a file with debug data gave names only, as "limit: ..."; "" when it gave all, or had none."""
 
     def to_json(self) -> bytes:
         """As the child writes it."""
-        return json.dumps(asdict(self) | {"reason": self.reason[:MAX_REASON_CHARS]}).encode()
+        short = {"reason": self.reason[:MAX_REASON_CHARS], "debug_reason": self.debug_reason[:MAX_REASON_CHARS]}
+        return json.dumps(asdict(self) | short).encode()
 
 
 def result_from_json(data: bytes) -> BuildResult | None:
     """What the child said; None when it makes no sense (the child is not trusted)."""
     try:
         fields = json.loads(data[:MAX_ANSWER_BYTES])
-        return BuildResult(BuildStatus(fields["status"]), str(fields["reason"])[:MAX_REASON_CHARS], int(fields["symbols"]))
+        return BuildResult(
+            status=BuildStatus(fields["status"]),
+            reason=str(fields["reason"])[:MAX_REASON_CHARS],
+            symbols=int(fields["symbols"]),
+            quality=Quality(fields["quality"]),
+            debug_reason=str(fields["debug_reason"])[:MAX_REASON_CHARS],
+        )
     except (ValueError, KeyError, TypeError):
         return None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Has a table made by a jailed child and takes it into the cache (the child's side: server/symbols/build_child.py).
 
-A child that dies, hangs or answers nonsense gets one second try, for it may have met an overloaded machine; then the binary is
-filed as refused with the reason, and the next one has its turn.
+A child that dies, hangs or answers nonsense gets one second try, for it may have met an overloaded machine; that one leaves debug
+data alone, so that the names of the symbol tables stay. Then the binary is filed as refused with the reason, and the next one has
+its turn.
 """
 
 import logging
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from server.symbols.build_job import Job
@@ -20,8 +21,8 @@ from server.symbols.identity import BinaryKey
 
 log = logging.getLogger(__name__)
 
-TIMEOUT_S = 60.0
-"""Wall time; the child's CPU time is bounded by itself (CPU_S)."""
+TIMEOUT_S = 120.0
+"""Wall time; the child's CPU time is bounded by itself to half of it (CPU_S)."""
 ATTEMPTS = 2
 COMMAND = (sys.executable, "-P", "-m", "server.symbols.build_child")
 """-P: nothing is imported from the directory that the server happens to run in."""
@@ -36,22 +37,25 @@ class BuildOrder:
     """UploadFormat of the sources."""
     sources: Sequence[int]
     """Open descriptors: the binary first, then files that add to it. They stay the caller's."""
+    supplement: int | None = None
+    """Open descriptor of the common file that dwz moved strings and entries of the debug file to (.gnu_debugaltlink)."""
 
 
 def build_table(order: BuildOrder, into: Path, command: Sequence[str] = COMMAND) -> tuple[BuildResult, Path | None]:
     """Make the table as a new file in the directory `into`.
 
-    The path is given for OK only, and is then the caller's to move or delete.
+    The path is given for OK only, and is then the caller's to move or delete. OK may still come with a reason why debug data
+    was not used.
     """
     result = BuildResult(BuildStatus.MALFORMED, "never tried")
     for attempt in range(ATTEMPTS):
         descriptor, name = tempfile.mkstemp(suffix=".part", dir=into)
         path = Path(name)
         try:
-            answer = _run(order, descriptor, command)
+            answer = _run(order, descriptor, command, with_debug_data=attempt == 0)
             if answer.result is not None and answer.result.status == BuildStatus.OK:
                 os.fsync(descriptor)
-                return answer.result, path
+                return replace(answer.result, debug_reason=f"{result.status}: {result.reason}") if attempt else answer.result, path
         finally:
             os.close(descriptor)
         path.unlink()
@@ -70,8 +74,9 @@ class _Answer:
     reason: str = ""
 
 
-def _run(order: BuildOrder, output: int, command: Sequence[str]) -> _Answer:
-    job = Job(order.key, order.format, tuple(order.sources), output)
+def _run(order: BuildOrder, output: int, command: Sequence[str], *, with_debug_data: bool) -> _Answer:
+    job = Job(order.key, order.format, tuple(order.sources), output, order.supplement, with_debug_data)
+    supplement = () if order.supplement is None else (order.supplement,)
     environment = {"OPENBLAS_NUM_THREADS": "1", "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
     try:
         done = subprocess.run(
@@ -80,7 +85,7 @@ def _run(order: BuildOrder, output: int, command: Sequence[str]) -> _Answer:
             capture_output=True,
             timeout=TIMEOUT_S,
             check=False,
-            pass_fds=(*order.sources, output),
+            pass_fds=(*order.sources, *supplement, output),
             env=environment,
         )
     except subprocess.TimeoutExpired:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from server.symbols.build_result import BuildStatus, Refused
+from server.symbols.build_result import BuildStatus, Quality, Refused
 from server.symbols.notes import BuildIds, parse_build_ids
 from server.symbols.symtab import MAX_SYMBOLS, RANK_GLOBAL, RANK_LOCAL, RANK_WEAK, Ranges, RawSymbols
-from server.symbols.table import Quality, Traits
+from server.symbols.table import Traits
 
 Records = npt.NDArray[np.void]
 

@@ -22,7 +22,8 @@ MAX_NOTES_BYTES = 64 << 10
 MAX_NOTES = 32
 MAX_LINK_BYTES = 4096
 ET_EXEC, ET_DYN = 2, 3
-PT_NOTE = 4
+PT_LOAD, PT_NOTE = 1, 4
+PF_X = 1
 SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
 SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 2, 4, 0x800
 _DEBUG_INFO = (b".debug_info", b".zdebug_info")
@@ -56,6 +57,8 @@ class Probe:
     has_dynamic_symbols: bool
     debug_link: DebugLink | None
     alt_link: AltLink | None
+    code_sizes: tuple[int, ...]
+    """Of the executable segments in memory, bytes: a debug file has those of its binary, whatever became of offsets and file sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,16 @@ class _Section:
         return self.flags & (SHF_ALLOC | SHF_EXECINSTR) == SHF_ALLOC | SHF_EXECINSTR
 
 
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    kind: int
+    flags: int
+    offset: int
+    file_size: int
+    memory_size: int
+    alignment: int
+
+
 def probe(descriptor: int) -> Probe:
     """Look at a file. Raises Refused when it is no ELF program, shared object or debug file; OSError when it cannot be read."""
     start = os.pread(descriptor, 64, 0)
@@ -84,8 +97,10 @@ def probe(descriptor: int) -> Probe:
     if kind not in (ET_EXEC, ET_DYN):
         raise Refused(BuildStatus.UNSUPPORTED, f"ELF type {kind}: neither a program nor a shared object")
     sections = _sections(descriptor, start, is_64, order)
+    segments = _segments(descriptor, start, is_64, order)
     ids = BuildIds()
-    notes = [(s.offset, s.size, s.alignment) for s in sections if s.kind == SHT_NOTE] + _note_segments(descriptor, start, is_64, order)
+    notes = [(s.offset, s.size, s.alignment) for s in sections if s.kind == SHT_NOTE]
+    notes += [(s.offset, s.file_size, s.alignment) for s in segments if s.kind == PT_NOTE]
     for offset, size, alignment in notes[:MAX_NOTES]:
         data = _read(descriptor, offset, min(size, MAX_NOTES_BYTES))
         for padding in (alignment, 4 if alignment == 8 else 8):
@@ -99,6 +114,7 @@ def probe(descriptor: int) -> Probe:
         has_dynamic_symbols=any(s.kind == SHT_DYNSYM and s.size for s in sections),
         debug_link=_debug_link(_content(descriptor, present, b".gnu_debuglink"), order),
         alt_link=_alt_link(_content(descriptor, present, b".gnu_debugaltlink")),
+        code_sizes=tuple(s.memory_size for s in segments if s.kind == PT_LOAD and s.flags & PF_X),
     )
 
 
@@ -123,16 +139,15 @@ def _sections(descriptor: int, start: bytes, is_64: bool, order: str) -> list[_S
     return [_Section(names[h[0] : h[0] + 64].partition(b"\0")[0], h[1], h[2], h[4], h[5], h[8]) for h in headers]
 
 
-def _note_segments(descriptor: int, start: bytes, is_64: bool, order: str) -> list[tuple[int, int, int]]:
+def _segments(descriptor: int, start: bytes, is_64: bool, order: str) -> list[_Segment]:
     layout = struct.Struct(order + ("IIQQQQQQ" if is_64 else "IIIIIIII"))
     (offset,) = struct.unpack_from(order + ("Q" if is_64 else "I"), start, 32 if is_64 else 28)
     entry_bytes, count = struct.unpack_from(order + "HH", start, 54 if is_64 else 42)
     raw = _read(descriptor, offset, min(count, MAX_SEGMENTS) * layout.size) if entry_bytes == layout.size else b""
-    return [_note_segment(h, is_64) for h in layout.iter_unpack(raw[: len(raw) // layout.size * layout.size]) if h[0] == PT_NOTE]
-
-
-def _note_segment(header: tuple[int, ...], is_64: bool) -> tuple[int, int, int]:
-    return (header[2], header[5], header[7]) if is_64 else (header[1], header[4], header[7])
+    headers = layout.iter_unpack(raw[: len(raw) // layout.size * layout.size])
+    if is_64:  # type, flags, offset, vaddr, paddr, filesz, memsz, align
+        return [_Segment(h[0], h[1], h[2], h[5], h[6], h[7]) for h in headers]
+    return [_Segment(h[0], h[6], h[1], h[4], h[5], h[7]) for h in headers]  # type, offset, vaddr, paddr, filesz, memsz, flags, align
 
 
 def _content(descriptor: int, sections: list[_Section], name: bytes) -> bytes:

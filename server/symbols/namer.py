@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of everything: which binaries have a table, which are wanted, and what frames are called with what is there.
 
-A binary is looked for on the server's own disk first (in the background), then asked of the agents. Nothing on the query path
-waits: what has no table yet is unknown, and `generation` tells when to ask again.
+A binary is looked for on the server's own disk first (in the background), then asked of the agents, and of debuginfod servers while its
+table could be better. Nothing on the query path waits: what has no table yet is unknown, and `generation` tells when to ask again.
 """
 
-import itertools
 import logging
 import os
 import threading
@@ -13,82 +12,82 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import replace
+from functools import partial
 
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import symbols_pb2
 from server.errors import ServerError
 from server.profile.names import FrameColumns, FrameNames
 from server.store.protocol import BinaryInfo
-from server.symbols.build_result import BuildResult, BuildStatus
-from server.symbols.builder import BuildOrder, build_table
-from server.symbols.debug_links import open_by_build_id
+from server.symbols.build_result import BuildResult, BuildStatus, Quality
+from server.symbols.debug_links import probe_or_none
+from server.symbols.debuginfod import Answer, FetchLimits
+from server.symbols.fetcher import Fetcher, FetchOrder, Told
+from server.symbols.history import History, Outcome, Record
 from server.symbols.identity import BinaryKey, key_of
-from server.symbols.local import open_sources
+from server.symbols.ledger import Known, Ledger, NameState, SymbolState
 from server.symbols.namebook import Binaries, NameBook
 from server.symbols.settings import SymbolSettings
-from server.symbols.sources import close_all
+from server.symbols.source_files import Held, SourceFiles, held_of
+from server.symbols.sources import Origin, Source
 from server.symbols.table import Table
 from server.symbols.table_cache import TableCache
 from server.symbols.uploads import Delivered, SymbolUploads
+from server.symbols.workshop import Stores, Workshop
 
 log = logging.getLogger(__name__)
 
 WORKERS = 2
-MAX_KNOWN_BINARIES = 100_000
 MAX_SERVICES = 4096
 RETRY_S = 3600.0
 """A binary that failed is asked for again after so long: one bad upload must not stand for ever."""
-
-
-class NameState(StrEnum):
-    """What can be said of a binary's names; the words are part of the API."""
-
-    NAMED = "named"
-    WANTED = "wanted"
-    PENDING = "pending"
-    NONE = "none"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolState:
-    """State of one binary, and why in words when it has no names."""
-
-    state: NameState
-    reason: str = ""
-
+NEWS_S = 600.0
+"""How often it is seen whether files have come for a binary whose table could be better."""
+AGENTS_FIRST_S = 120.0
+"""So long the agents have to send a binary before a debuginfod server is asked for its debug file."""
+BEST = max(Quality)
 
 _LOOKING = SymbolState(NameState.PENDING, "being looked for on this host")
 _ASKED = SymbolState(NameState.WANTED, "asked of the agents")
-_BUILDING = SymbolState(NameState.PENDING, "uploaded, its table is being made")
-_NAMED = SymbolState(NameState.NAMED)
-_EMPTY = SymbolState(NameState.NONE, "the file holds no symbols")
+_BUILDING = SymbolState(NameState.PENDING, "its table is being made")
+_NO_SYMBOLS = "the file holds no symbols"
+_OUTCOMES = {
+    Answer.FOUND: Outcome.OK,
+    Answer.MISSING: Outcome.NOT_FOUND,
+    Answer.UNUSABLE: Outcome.MALFORMED,
+    Answer.LIMIT: Outcome.LIMIT,
+    Answer.UNREACHABLE: Outcome.UNREACHABLE,
+}
 
 
 class Namer:
     """See the module. All methods may be called from any thread."""
 
-    def __init__(self, settings: SymbolSettings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, settings: SymbolSettings, clock: Callable[[], float] = time.monotonic, unix_clock: Callable[[], float] = time.time
+    ) -> None:
         """Raises ServerError when the directory cannot be used."""
         self._settings = settings
         self._clock = clock
-        self._failed_at_s: dict[BinaryKey, float] = {}
         try:
             settings.directory.mkdir(parents=True, exist_ok=True)
             self._cache = TableCache(settings.directory, settings.table_max_bytes)
-            self._uploads = SymbolUploads(settings, self._is_key_wanted, self._deliver)
+            self._files = SourceFiles(settings.directory, settings.files_max_bytes, settings.free_min_bytes)
+            self._history = History(settings.directory, unix_clock)
+            self._uploads = SymbolUploads(settings, self._refusal, self._deliver)
         except OSError as error:
             raise ServerError(f"symbol directory {settings.directory} cannot be used: {error}") from error
+        self._workshop = Workshop(settings, Stores(self._cache, self._files, self._history))
+        self._ledger = Ledger(clock)
         self._lock = threading.Lock()
-        self._states: OrderedDict[BinaryKey, SymbolState] = OrderedDict()
         self._books: OrderedDict[str, NameBook] = OrderedDict()
         self._generation = 0
-        self._wanted: OrderedDict[BinaryKey, None] = OrderedDict()
-        """Keys in state WANTED, the one that was asked for longest ago first."""
         self._workers = ThreadPoolExecutor(WORKERS, "symbols")
         self._running: set[Future[None]] = set()
+        limits = FetchLimits(size_bytes=settings.upload_max_bytes)
+        order = FetchOrder(settings.directory, settings.upstreams, limits, settings.free_min_bytes)
+        self._fetcher = Fetcher(order, self._on_told, clock, unix_clock) if settings.upstreams else None
 
     @property
     def generation(self) -> int:
@@ -114,26 +113,45 @@ class Namer:
     def state(self, binary: BinaryInfo) -> SymbolState:
         """What can be said of the binary's names; the first question starts the search for it."""
         key = key_of(binary)
-        with self._lock:
-            known = self._states.get(key)
-            if known is not None and known.state == NameState.FAILED and self._clock() - self._failed_at_s.get(key, 0.0) > RETRY_S:
-                known = self._keep(key, _ASKED)
-            if known is not None:
-                self._states.move_to_end(key)
-                return known
-        flaw = key.flaw()
-        if flaw:
-            return self._set_state(key, SymbolState(NameState.NONE, flaw))
-        table = self._cache.get(key)
-        if table is not None:
-            return self._set_state(key, _NAMED if len(table) else _EMPTY)
-        if not self._settings.local_files or key.counts_from_text:
-            return self._set_state(key, _ASKED)
-        with self._lock:
-            if key in self._states:
-                return self._states[key]
-            self._keep(key, _LOOKING)
-        self._start(lambda: self._look_here(binary, key), key)
+        known = self._ledger.get(key)
+        if known is None:
+            return self._meet(key, binary)
+        if known.binary is None:
+            self._ledger.learn(key, binary)
+        if known.state.state == NameState.FAILED and self._clock() - known.since_s > RETRY_S:
+            return self._ledger.set(key, _ASKED)
+        return known.state
+
+    def tend(self) -> None:
+        """Look after the binaries whose table could be better: files that came for them, debuginfod servers to ask. Does not wait."""
+        for key, known in self._ledger.poor(BEST):
+            if known.binary is None or key.flaw():
+                continue
+            if self._ledger.is_due(key, NEWS_S):
+                self._start(partial(self._look_for_news, key, known.binary), key)
+            self._ask_upstreams(key, known)
+
+    def record(self, binary: BinaryInfo) -> Record:
+        """Since when a binary is known, and what became of its sources."""
+        return self._history.record(key_of(binary))
+
+    def is_fetch_waiting(self, binary: BinaryInfo) -> bool:
+        """Whether its debug file waits to be asked of a debuginfod server."""
+        return self._fetcher is not None and self._fetcher.is_waiting(binary.build_id)
+
+    def retry(self, binary: BinaryInfo) -> SymbolState:
+        """Try all sources again now: this host at once, agents at their next push, a debuginfod server when its hour is over."""
+        key = key_of(binary)
+        known = self._ledger.get(key)
+        if known is None:
+            return self._meet(key, binary)
+        if known.state.state == NameState.PENDING or key.flaw():
+            return known.state
+        if known.state.state != NameState.NAMED:
+            self._ledger.set(key, _LOOKING)
+        self._start(lambda: self._make(key, binary), key)
+        if self._fetcher is not None and _may_be_fetched(key) and known.state.quality != BEST:
+            self._fetcher.want(key.build_id, is_patient=False)
         return _LOOKING
 
     def upload(self, request: symbols_pb2.UploadRequest) -> symbols_pb2.UploadResponse:
@@ -148,52 +166,47 @@ class Namer:
 
     def wanted_some(self, most: int) -> list[BinaryKey]:
         """At most so many of the binaries that agents should be asked for, others at each call until all had their turn."""
-        with self._lock:
-            keys = list(itertools.islice(self._wanted, most))
-            for key in keys:
-                self._wanted.move_to_end(key)
-        return keys
+        return self._ledger.wanted_some(most)
 
     def pending(self) -> int:
-        """How many binaries are looked for or built right now."""
+        """How many binaries are looked for or built right now. What debuginfod servers are asked for is left out: nobody waits."""
         with self._lock:
             return len(self._running)
 
     def close(self) -> None:
         """Stop after what is being built now."""
+        if self._fetcher is not None:
+            self._fetcher.close()
         self._workers.shutdown(wait=True, cancel_futures=True)
         self._uploads.close()
+
+    def _meet(self, key: BinaryKey, binary: BinaryInfo) -> SymbolState:
+        flaw = key.flaw()
+        table = None if flaw else self._cache.get(key)
+        if flaw:
+            state = SymbolState(NameState.NONE, flaw)
+        elif table is not None:
+            state = _state_of(table)
+        elif (self._settings.local_files and not key.counts_from_text) or self._files.newest_unix_s(key):
+            state = _LOOKING
+        else:
+            state = _ASKED
+        known, is_first = self._ledger.begin(key, binary, state)
+        if is_first and not flaw:
+            self._history.record(key)
+            if state == _LOOKING:
+                self._start(lambda: self._make(key, binary), key)
+            elif state.state == NameState.NAMED and state.quality != BEST:
+                self._start(lambda: self._look_for_news(key, binary), key)
+        return known.state
 
     def _table(self, binary: BinaryInfo) -> Table | None:
         if self.state(binary).state != NameState.NAMED:
             return None
         table = self._cache.get(key_of(binary))
         if table is None:  # It left the cache: wanted again from now on.
-            with self._lock:
-                self._states.pop(key_of(binary), None)
-                self._wanted.pop(key_of(binary), None)
+            self._ledger.forget(key_of(binary))
         return table
-
-    def _set_state(self, key: BinaryKey, state: SymbolState) -> SymbolState:
-        with self._lock:
-            self._keep(key, state)
-            self._states.move_to_end(key)
-            if state.state == NameState.FAILED:
-                self._failed_at_s[key] = self._clock()
-            while len(self._states) > MAX_KNOWN_BINARIES:
-                eldest = self._states.popitem(last=False)[0]
-                self._failed_at_s.pop(eldest, None)
-                self._wanted.pop(eldest, None)
-        return state
-
-    def _keep(self, key: BinaryKey, state: SymbolState) -> SymbolState:
-        """Note a state; under the lock."""
-        self._states[key] = state
-        if state.state == NameState.WANTED:
-            self._wanted[key] = None
-        else:
-            self._wanted.pop(key, None)
-        return state
 
     def _start(self, work: Callable[[], None], key: BinaryKey) -> None:
         def guarded() -> None:
@@ -201,62 +214,106 @@ class Namer:
                 work()
             except (OSError, ServerError) as error:  # The disk: this binary stays without names, and says why.
                 log.error("symbol work failed binary=%s reason=%s", key.digest, error)
-                self._set_state(key, SymbolState(NameState.FAILED, str(error)))
+                self._ledger.set(key, SymbolState(NameState.FAILED, str(error)))
 
         future = self._workers.submit(guarded)
         with self._lock:
             self._running.add(future)
         future.add_done_callback(self._running.discard)
 
-    def _look_here(self, binary: BinaryInfo, key: BinaryKey) -> None:
-        sources = open_sources(binary, self._settings.debug_roots)
-        try:
-            if not sources:
-                self._set_state(key, _ASKED)
-                return
-            descriptors = [source.descriptor for source in sources]
-            result = self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, descriptors))
-        finally:
-            close_all(sources)
-        log.info("symbols found on this host binary=%s status=%s symbols=%d", key.digest, result.status, result.symbols)
+    def _look_for_news(self, key: BinaryKey, binary: BinaryInfo) -> None:
+        if self._workshop.has_news(key):
+            self._make(key, binary)
 
-    def _is_key_wanted(self, key: BinaryKey) -> str:
-        """Why an upload for `key` is not wanted; "" when it is. What nobody asked for yet is welcome."""
-        with self._lock:
-            state = self._states.get(key, _ASKED)
-        if state.state == NameState.WANTED:
+    def _make(self, key: BinaryKey, binary: BinaryInfo | None, fresh: Source | None = None) -> None:
+        """Make the table anew from all there is, and say how it ended."""
+        if key.counts_from_text:
+            self._settle(key, None)
+        else:
+            self._settle(key, self._workshop.make(key, binary, fresh))
+
+    def _settle(self, key: BinaryKey, result: BuildResult | None) -> None:
+        """Note the state after a build; None when there was nothing to build from. A table that was there before stays."""
+        table = self._cache.get(key)
+        if table is not None:
+            self._ledger.set(key, _state_of(table))
+        elif result is None:
+            self._ledger.set(key, _ASKED)
+        else:
+            state = NameState.NONE if result.status == BuildStatus.UNSUPPORTED else NameState.FAILED
+            self._ledger.set(key, SymbolState(state, f"{result.status}: {result.reason}"))
+        if result is not None and result.status == BuildStatus.OK:
+            with self._lock:
+                self._generation += 1
+
+    def _ask_upstreams(self, key: BinaryKey, known: Known) -> None:
+        """Have the debug file fetched, when it may be asked for and the agents had their time. Costs a look into the log of requests."""
+        if self._fetcher is None or not _may_be_fetched(key) or known.state.state == NameState.PENDING:
+            return
+        if known.state.state != NameState.WANTED or self._clock() - known.met_s > AGENTS_FIRST_S:
+            self._fetcher.want(key.build_id)
+
+    def _on_told(self, told: Told) -> None:
+        """A debuginfod server has answered: in the fetcher's thread, which goes on while the tables are made."""
+        keys = self._ledger.find(lambda key: key.build_id == told.build_id and _may_be_fetched(key))
+        if told.descriptor is None:
+            for key in keys:
+                attempt = self._history.attempt(Origin.DEBUGINFOD, told.url, _OUTCOMES[told.fetched.answer], told.fetched.reason)
+                self._history.note(key, attempt)
+            return
+        try:
+            self._take(Held(pb.BUILD_ID_KIND_GNU, told.build_id), Source(Origin.DEBUGINFOD, told.descriptor, told.url))
+        finally:
+            os.close(told.descriptor)
+
+    def _take(self, held: Held, source: Source) -> tuple[str, int]:
+        """Keep a file and make the tables of all binaries that it belongs to. Gives why it was not kept, and for how many it is."""
+        seen = probe_or_none(source.descriptor)
+        refusal = "it is no ELF file" if seen is None else self._files.keep(held, source.origin, source.descriptor, seen)
+        keys = self._ledger.find(lambda key: not key.counts_from_text and held_of(key).digest == held.digest)
+        for key in keys:
+            known = self._ledger.get(key)
+            own = replace(source, descriptor=os.dup(source.descriptor))
+            self._start(partial(self._make_with, key, None if known is None else known.binary, own), key)
+        return refusal, len(keys)
+
+    def _make_with(self, key: BinaryKey, binary: BinaryInfo | None, fresh: Source) -> None:
+        try:
+            self._make(key, binary, fresh)
+        finally:
+            os.close(fresh.descriptor)
+
+    def _refusal(self, key: BinaryKey) -> str:
+        """Why an agent's upload for `key` is not wanted; "" when it is. What nobody asked for yet is welcome."""
+        known = self._ledger.get(key)
+        if known is None or known.state.state == NameState.WANTED:
             return ""
-        return "its names are known" if state.state == NameState.NAMED else state.reason
+        return "its names are known" if known.state.state == NameState.NAMED else known.state.reason
 
     def _deliver(self, delivered: Delivered) -> None:
         """Make the table of a finished upload in the background; the file behind the descriptor is gone when that is closed."""
-        self._set_state(delivered.key, _BUILDING)
+        self._ledger.set(delivered.key, _BUILDING)
         self._start(lambda: self._build_upload(delivered), delivered.key)
 
     def _build_upload(self, delivered: Delivered) -> None:
-        key, sources = delivered.key, [delivered.descriptor]
+        key, source = delivered.key, Source(Origin.AGENT, delivered.descriptor)
         try:
-            is_elf = delivered.format == symbols_pb2.UPLOAD_FORMAT_ELF
-            if is_elf and self._settings.local_files and key.build_id_kind == pb.BUILD_ID_KIND_GNU:
-                extra = open_by_build_id(key.build_id_kind, key.build_id, self._settings.debug_roots)
-                sources += [] if extra is None else [extra]
-            result = self._build(BuildOrder(key, delivered.format, sources))
+            if delivered.format == symbols_pb2.UPLOAD_FORMAT_KALLSYMS:
+                self._settle(key, self._workshop.make_kallsyms(key, source.descriptor))
+            else:
+                self._workshop.keep(key, source)
+                known = self._ledger.get(key)
+                self._make(key, None if known is None else known.binary, source)
         finally:
-            for descriptor in sources:
-                os.close(descriptor)
-        log.info("symbols uploaded binary=%s status=%s symbols=%d reason=%s", key.digest, result.status, result.symbols, result.reason)
+            os.close(source.descriptor)
 
-    def _build(self, order: BuildOrder) -> BuildResult:
-        result, path = build_table(order, self._cache.build_directory)
-        if path is None:
-            state = NameState.NONE if result.status == BuildStatus.UNSUPPORTED else NameState.FAILED
-            self._set_state(order.key, SymbolState(state, f"{result.status}: {result.reason}"))
-            return result
-        try:
-            table = self._cache.add(order.key, path)
-        finally:
-            path.unlink(missing_ok=True)
-        self._set_state(order.key, _NAMED if len(table) else _EMPTY)
-        with self._lock:
-            self._generation += 1
-        return result
+
+def _state_of(table: Table) -> SymbolState:
+    if not len(table):
+        return SymbolState(NameState.NONE, _NO_SYMBOLS, table.facts.quality)
+    return SymbolState(NameState.NAMED, "", table.facts.quality)
+
+
+def _may_be_fetched(key: BinaryKey) -> bool:
+    """Only true build ids leave this server: what agents made themselves, and Go's, are nobody else's business (B13)."""
+    return key.kind == pb.BINARY_KIND_ELF and key.build_id_kind == pb.BUILD_ID_KIND_GNU and not key.flaw()

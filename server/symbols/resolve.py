@@ -26,9 +26,11 @@ class Placed:
     """Frames of one binary with their addresses in it, as addr2line takes them."""
 
     addresses: U64
-    """The file offset itself where no segment holds it."""
+    """The file offset itself where no segment holds it; the start of the function where its bounds are all that is known."""
     symbols: I64
     """Row in the table, -1 where there is no name."""
+    places: I64
+    """Place among the table's inline chains, -1 where there is none."""
 
 
 def resolve(binary: BinaryInfo, table: Table | None, offsets: U64, is_return: U8) -> Placed:
@@ -43,7 +45,16 @@ def resolve(binary: BinaryInfo, table: Table | None, offsets: U64, is_return: U8
     else:
         addresses, is_held = addresses_from_offsets(binary.segments, offsets - back)
     symbols = table.find(addresses) if table is not None else np.full(offsets.size, -1, np.int64)
-    return Placed(addresses + back, np.where(is_held, symbols, -1))
+    symbols = np.where(is_held, symbols, -1)
+    inlines = None if table is None else table.inlines
+    places = np.full(offsets.size, -1, np.int64) if inlines is None else np.where(is_held, inlines.find(addresses), -1)
+    addresses += back
+    if table is not None and symbols.size:
+        rows = np.flatnonzero(symbols >= 0)
+        rows = rows[table.is_unnamed(symbols[rows])]
+        addresses[rows] = table.starts(symbols[rows])
+        symbols[rows] = -1
+    return Placed(addresses, symbols, places)
 
 
 def addresses_from_offsets(segments: Sequence[SegmentRow], offsets: U64) -> tuple[U64, npt.NDArray[np.bool_]]:

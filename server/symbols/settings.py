@@ -4,6 +4,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from server.symbols.debuginfod import Upstream
+
 
 @dataclass(frozen=True, slots=True)
 class SymbolSettings:
@@ -18,8 +20,12 @@ class SymbolSettings:
     table_max_bytes: int = 10 << 30
     """All table files together; the one that was used longest ago leaves first."""
     upload_max_bytes: int = 2 << 30
-    """One upload."""
+    """One upload, or one file from a debuginfod server."""
     upload_quota_bytes: int = 8 << 30
     """All unfinished uploads together."""
+    files_max_bytes: int = 10 << 30
+    """All files together that were sent and are kept to make better tables of."""
+    upstreams: tuple[Upstream, ...] = ()
+    """Debuginfod servers, in the order in which they are asked; none is asked when it is empty."""
     free_min_bytes: int = 10 << 30
-    """Uploads stop when less than this is free, or less than a tenth of the disk if that is smaller."""
+    """Uploads and fetches stop when less than this is free, or less than a tenth of the disk if that is smaller."""

@@ -16,6 +16,10 @@ class Origin(StrEnum):
     """A separate debug file below one of the configured directories."""
     AGENT = "agent"
     """Sent by an agent that was asked."""
+    UPLOAD = "upload"
+    """Sent by a person or a pipeline."""
+    DEBUGINFOD = "debuginfod"
+    """Had from one of the configured servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class Source:
 
     origin: Origin
     descriptor: int
+    place: str = ""
+    """Which of several of one origin: the address of a debuginfod server."""
 
 
 def close_all(sources: Iterable[Source]) -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from server.symbols.name_hashes import name_hashes
+
 MAX_SYMBOLS = 8_000_000
 MAX_NAME_BYTES = 16 << 10
 """Longer raw names are cut; the longest seen in the wild (Boost) have about 10 KiB."""
@@ -26,6 +28,8 @@ RANK_GLOBAL, RANK_WEAK, RANK_LOCAL = 0, 1, 2
 
 FLAG_INEXACT = 1
 """The symbol had no size: its end is where the next one starts."""
+FLAG_UNNAMED = 2
+"""A function that has bounds in the unwind tables and no name anywhere."""
 
 
 class TooMany(Exception):
@@ -63,9 +67,17 @@ class Symbols:
     name_bounds: U64
     """Name i is blob[name_bounds[i]:name_bounds[i + 1]]."""
     blob: U8
+    alias_symbols: npt.NDArray[np.uint32]
+    """The symbol that each alias is another name of, ascending."""
+    alias_bounds: U64
+    alias_blob: U8
 
     def __len__(self) -> int:
         return int(self.starts.size)
+
+    def name(self, row: int) -> bytes:
+        """The name of one symbol."""
+        return self.blob[int(self.name_bounds[row]) : int(self.name_bounds[row + 1])].tobytes()
 
 
 def join(tables: list[RawSymbols]) -> RawSymbols:
@@ -80,8 +92,8 @@ def join(tables: list[RawSymbols]) -> RawSymbols:
     )
 
 
-def choose(raw: RawSymbols, code: Ranges) -> Symbols:
-    """Apply the rules. Raises TooMany."""
+def choose(raw: RawSymbols, code: Ranges, functions: Ranges | None = None) -> Symbols:
+    """Apply the rules. `functions` are bounds without names, as unwind tables have them. Raises TooMany."""
     if raw.starts.size > MAX_SYMBOLS:
         raise TooMany(f"{raw.starts.size} symbols, at most {MAX_SYMBOLS} are read")
     lengths = _name_lengths(raw)
@@ -94,10 +106,15 @@ def choose(raw: RawSymbols, code: Ranges) -> Symbols:
     sizes = np.minimum(raw.sizes[rows], rooms)
     is_sized = sizes > 0
     ends = raw.starts[rows] + sizes
-    sized = _best_of_aliases(raw, lengths, rows[is_sized], ends[is_sized])
-    starts, stops, names = _flatten(raw.starts[sized[0]], sized[1], sized[0])
-    bare = _fill_with_bare(raw, lengths, (rows[~is_sized], raw.starts[rows[~is_sized]] + rooms[~is_sized]), (starts, stops))
-    return _symbols(raw, lengths, (starts, stops, names), bare)
+    names = _Names(raw, lengths, name_hashes(raw.strings, raw.name_starts[rows], lengths[rows]), rows)
+    sized = names.best(rows[is_sized], ends[is_sized])
+    pieces = _flatten(raw.starts[sized[0]], sized[1], sized[0])
+    free = _free(pieces, raw.starts[rows[~is_sized]])
+    bare_rows, room_ends = rows[~is_sized][free], (raw.starts[rows] + rooms)[~is_sized][free]
+    known = np.zeros(0, np.uint64) if functions is None else functions.starts
+    bare = _up_to_the_next(names.best(bare_rows, room_ends), raw.starts, np.union1d(pieces[0], known))
+    unnamed = _unnamed(functions, code, (np.concatenate([pieces[0], bare[0]]), np.concatenate([pieces[1], bare[1]])))
+    return _symbols(names, pieces, bare, unnamed)
 
 
 def bounds_of(lengths: npt.NDArray[np.integer]) -> U64:
@@ -129,29 +146,58 @@ def _is_label(raw: RawSymbols, lengths: I64) -> npt.NDArray[np.bool_]:
     return np.asarray(is_mapping | is_local, np.bool_)
 
 
-def _best_of_aliases(raw: RawSymbols, lengths: I64, rows: I64, ends: U64) -> tuple[I64, U64]:
-    """One row per (start, end), sorted by start, then end."""
-    order = np.lexsort((lengths[rows], raw.ranks[rows], ends, raw.starts[rows]))
-    rows, ends = rows[order], ends[order]
-    if not rows.size:
-        return rows, ends
-    is_first = np.ones(rows.size, np.bool_)
-    is_first[1:] = (raw.starts[rows[1:]] != raw.starts[rows[:-1]]) | (ends[1:] != ends[:-1])
-    heads = np.flatnonzero(is_first)
-    head_of = heads[np.cumsum(is_first) - 1]
-    head_rows = rows[head_of]
-    is_tied = (raw.ranks[rows] == raw.ranks[head_rows]) & (lengths[rows] == lengths[head_rows]) & ~is_first
-    chosen = rows.copy()
-    for place in np.flatnonzero(is_tied).tolist():
-        head = int(head_of[place])
-        if _name(raw, lengths, int(rows[place])) < _name(raw, lengths, int(chosen[head])):
-            chosen[head] = rows[place]
-    return chosen[heads], ends[heads]
+class _Names:
+    """Names of symbols, compared by rank, length and bytes; remembers which symbols are other names of which."""
 
+    def __init__(self, raw: RawSymbols, lengths: I64, hashes: U64, rows: I64) -> None:
+        """`hashes` are those of `rows`."""
+        self.raw = raw
+        self.lengths = lengths
+        self._hashes = np.zeros(raw.starts.size, np.uint64)
+        self._hashes[rows] = hashes
+        self._aliases: list[tuple[I64, I64]] = []
 
-def _name(raw: RawSymbols, lengths: I64, row: int) -> bytes:
-    start = int(raw.name_starts[row])
-    return raw.strings[start : start + int(lengths[row])].tobytes()
+    def text(self, row: int) -> bytes:
+        """The name of a symbol."""
+        start = int(self.raw.name_starts[row])
+        return self.raw.strings[start : start + int(self.lengths[row])].tobytes()
+
+    def best(self, rows: I64, ends: U64) -> tuple[I64, U64]:
+        """One row per (start, end), sorted by start, then end."""
+        raw = self.raw
+        order = np.lexsort((self.lengths[rows], raw.ranks[rows], ends, raw.starts[rows]))
+        rows, ends = rows[order], ends[order]
+        if not rows.size:
+            return rows, ends
+        is_first = np.ones(rows.size, np.bool_)
+        is_first[1:] = (raw.starts[rows[1:]] != raw.starts[rows[:-1]]) | (ends[1:] != ends[:-1])
+        heads = np.flatnonzero(is_first)
+        head_of = heads[np.cumsum(is_first) - 1]
+        chosen = rows.copy()
+        differs = self._hashes[rows] != self._hashes[rows[head_of]]
+        is_tied = differs & (raw.ranks[rows] == raw.ranks[rows[head_of]]) & (self.lengths[rows] == self.lengths[rows[head_of]])
+        for place in np.flatnonzero(is_tied).tolist():
+            head = int(head_of[place])
+            if self.text(int(rows[place])) < self.text(int(chosen[head])):
+                chosen[head] = rows[place]
+        of = chosen[head_of]
+        is_other = self._hashes[rows] != self._hashes[of]
+        self._aliases.append((of[is_other], rows[is_other]))
+        return chosen[heads], ends[heads]
+
+    def aliases(self, symbols: I64) -> tuple[I64, list[bytes]]:
+        """Symbols with other names and those names, ascending; `symbols` are the rows that were chosen, in order of address."""
+        of, rows = (np.concatenate([pair[side] for pair in self._aliases] or [np.zeros(0, np.int64)]) for side in (0, 1))
+        order = np.argsort(symbols, kind="stable")
+        places = np.searchsorted(symbols[order], of)
+        is_there = places < symbols.size
+        is_there[is_there] = symbols[order[places[is_there]]] == of[is_there]
+        if int(self.lengths[rows[is_there]].sum()) > MAX_BLOB_BYTES:
+            raise TooMany(f"more than {MAX_BLOB_BYTES} bytes of other names")
+        numbers = order[places[is_there]]
+        found = {(number, len(name), name) for number, name in zip(numbers.tolist(), map(self.text, rows[is_there].tolist()), strict=True)}
+        ranked = sorted(found)
+        return np.array([number for number, _, _ in ranked], np.int64), [name for _, _, name in ranked]
 
 
 def _flatten(starts: U64, ends: U64, names: I64) -> tuple[U64, U64, I64]:
@@ -161,16 +207,22 @@ def _flatten(starts: U64, ends: U64, names: I64) -> tuple[U64, U64, I64]:
     reach = np.maximum.accumulate(ends)
     if not np.any(starts[1:] < reach[:-1]):
         return starts, ends, names
-    out: list[tuple[int, int, int]] = []
     is_head = np.concatenate([[True], starts[1:] >= reach[:-1]])
-    bounds = [*np.flatnonzero(is_head).tolist(), starts.size]
-    for low, high in itertools.pairwise(bounds):
-        if high - low == 1:
-            out.append((int(starts[low]), int(ends[low]), int(names[low])))
-        else:
-            out.extend(_sweep(starts[low:high].tolist(), ends[low:high].tolist(), names[low:high].tolist()))
+    heads = np.flatnonzero(is_head)
+    sizes = np.diff([*heads.tolist(), starts.size])
+    alone = heads[sizes == 1]
+    out: list[tuple[int, int, int]] = []
+    for low, size in zip(heads[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
+        some = slice(low, low + size)
+        out.extend(_sweep(starts[some].tolist(), ends[some].tolist(), names[some].tolist()))
     columns = list(zip(*out, strict=True))
-    return np.array(columns[0], np.uint64), np.array(columns[1], np.uint64), np.array(columns[2], np.int64)
+    flat = (
+        np.concatenate([starts[alone], np.array(columns[0], np.uint64)]),
+        np.concatenate([ends[alone], np.array(columns[1], np.uint64)]),
+        np.concatenate([names[alone], np.array(columns[2], np.int64)]),
+    )
+    order = np.argsort(flat[0])
+    return flat[0][order], flat[1][order], flat[2][order]
 
 
 def _sweep(starts: list[int], ends: list[int], names: list[int]) -> list[tuple[int, int, int]]:
@@ -194,34 +246,68 @@ def _sweep(starts: list[int], ends: list[int], names: list[int]) -> list[tuple[i
     return out
 
 
-def _fill_with_bare(raw: RawSymbols, lengths: I64, bare: tuple[I64, U64], sized: tuple[U64, U64]) -> tuple[U64, U64, I64]:
-    """Symbols without a size: from their start to the next symbol of any kind or the end of the section, where no sized one is."""
-    rows, room_ends = bare
+def _free(pieces: tuple[U64, U64, I64], starts: U64) -> npt.NDArray[np.bool_]:
+    """Which of these addresses lie in no piece; pieces are sorted."""
+    if not pieces[0].size:
+        return np.ones(starts.size, np.bool_)
+    before = np.searchsorted(pieces[0], starts, "right") - 1
+    return (before < 0) | (starts >= pieces[1][np.maximum(before, 0)])
+
+
+def _up_to_the_next(bare: tuple[I64, U64], all_starts: U64, stops: U64) -> tuple[U64, U64, I64]:
+    """Symbols without a size: from their start to the next symbol of any kind, the next function or the end of the section."""
+    rows, ends = bare
+    starts = all_starts[rows]
     if not rows.size:
-        return np.zeros(0, np.uint64), np.zeros(0, np.uint64), rows
-    if sized[0].size:
-        before = np.searchsorted(sized[0], raw.starts[rows], "right") - 1
-        is_free = (before < 0) | (raw.starts[rows] >= sized[1][np.maximum(before, 0)])
-        rows, room_ends = rows[is_free], room_ends[is_free]
-    rows, ends = _best_of_aliases(raw, lengths, rows, room_ends)
-    starts = raw.starts[rows]
-    stops = np.union1d(starts, sized[0])
+        return starts, ends, rows
+    stops = np.union1d(starts, stops)
     following = np.searchsorted(stops, starts, "right")
-    has_next = following < stops.size
-    if stops.size:
-        ends = np.where(has_next, np.minimum(ends, stops[np.minimum(following, stops.size - 1)]), ends)
-    return starts, ends, rows
+    nearest = stops[np.minimum(following, stops.size - 1)]
+    return starts, np.where(following < stops.size, np.minimum(ends, nearest), ends), rows
 
 
-def _symbols(raw: RawSymbols, lengths: I64, sized: tuple[U64, U64, I64], bare: tuple[U64, U64, I64]) -> Symbols:
-    starts = np.concatenate([sized[0], bare[0]])
+def _unnamed(functions: Ranges | None, code: Ranges, named: tuple[U64, U64]) -> tuple[U64, U64]:
+    """Functions that no symbol names: from their start to their end or to the next symbol."""
+    none = np.zeros(0, np.uint64)
+    if functions is None or not functions.starts.size or not code.starts.size:
+        return none, none
+    order = np.argsort(named[0])
+    starts, ends = named[0][order], named[1][order]
+    section = np.searchsorted(code.starts, functions.starts, "right") - 1
+    wanted = (section >= 0) & _free((starts, ends, order), functions.starts)
+    lows = functions.starts[wanted]
+    highs = np.minimum(functions.ends[wanted], code.ends[section[wanted]])
+    if starts.size:
+        following = np.searchsorted(starts, lows)
+        nearest = starts[np.minimum(following, starts.size - 1)]
+        highs = np.where(following < starts.size, np.minimum(highs, nearest), highs)
+    keep = highs > lows
+    return lows[keep], highs[keep]
+
+
+def _symbols(names: _Names, sized: tuple[U64, U64, I64], bare: tuple[U64, U64, I64], unnamed: tuple[U64, U64]) -> Symbols:
+    raw = names.raw
+    counts = [sized[0].size, bare[0].size, unnamed[0].size]
+    starts = np.concatenate([sized[0], bare[0], unnamed[0]])
     order = np.argsort(starts, kind="stable")
-    rows = np.concatenate([sized[2], bare[2]])[order]
-    flags = np.concatenate([np.zeros(sized[0].size, np.uint8), np.full(bare[0].size, FLAG_INEXACT, np.uint8)])[order]
-    bounds = bounds_of(lengths[rows])
+    rows = np.concatenate([sized[2], bare[2], np.full(counts[2], -1)])[order]
+    flags = np.repeat(np.array([0, FLAG_INEXACT, FLAG_UNNAMED], np.uint8), counts)[order]
+    has_name = rows >= 0
+    lengths = np.zeros(rows.size, np.int64)
+    lengths[has_name] = names.lengths[rows[has_name]]
+    bounds = bounds_of(lengths)
     total = int(bounds[-1])
     if total > MAX_BLOB_BYTES:
         raise TooMany(f"{total} bytes of names, at most {MAX_BLOB_BYTES} are read")
-    shifts = raw.name_starts[rows] - bounds[:-1].astype(np.int64)
-    blob = raw.strings[np.repeat(shifts, lengths[rows]) + np.arange(total)]
-    return Symbols(starts[order], np.concatenate([sized[1], bare[1]])[order], flags, bounds, blob)
+    shifts = np.where(has_name, raw.name_starts[rows] if raw.starts.size else 0, 0) - bounds[:-1].astype(np.int64)
+    alias_symbols, aliases = names.aliases(rows)
+    return Symbols(
+        starts=starts[order],
+        ends=np.concatenate([sized[1], bare[1], unnamed[1]])[order],
+        flags=flags,
+        name_bounds=bounds,
+        blob=raw.strings[np.repeat(shifts, lengths) + np.arange(total)],
+        alias_symbols=alias_symbols.astype(np.uint32),
+        alias_bounds=bounds_of(np.array([len(name) for name in aliases], np.int64)),
+        alias_blob=np.frombuffer(b"".join(aliases), np.uint8),
+    )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from emberwatch.v1 import symbols_pb2 as pb
 from server.errors import BadRequest, Overloaded
+from server.symbols.disk_room import refusal_for_room
 from server.symbols.identity import BinaryKey, key_from_proto
 from server.symbols.settings import SymbolSettings
 
@@ -124,11 +125,10 @@ class SymbolUploads:
         promised = sum(session.size_bytes for session in self._sessions.values())
         if promised + size_bytes > self._settings.upload_quota_bytes:
             raise Overloaded(f"unfinished uploads would take {promised + size_bytes} bytes, at most {self._settings.upload_quota_bytes}")
-        disk = os.statvfs(self._directory)
-        free = disk.f_bavail * disk.f_frsize - sum(s.size_bytes - s.received for s in self._sessions.values())
-        reserve = min(self._settings.free_min_bytes, disk.f_blocks * disk.f_frsize // 10)
-        if free - size_bytes < reserve:
-            raise Overloaded(f"no upload while less than {reserve} bytes would stay free on the server's disk")
+        outstanding = sum(session.size_bytes - session.received for session in self._sessions.values())
+        refusal = refusal_for_room(self._directory, outstanding + size_bytes, self._settings.free_min_bytes)
+        if refusal:
+            raise Overloaded(f"no upload while {refusal}")
 
     def _new_file(self) -> int:
         try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from agent.config import Settings
-from agent.health import KindFacts, host_facts
+from agent.health import KindFacts, UnwindFacts, host_facts
 from agent.records.kernel_layout import KernelLayout
 
 SEEN = KernelLayout((), False, 0)
@@ -47,3 +47,9 @@ def test_facts_are_those_of_the_settings_and_the_host() -> None:
 def test_kind_that_does_not_run_is_a_flag_with_its_reason() -> None:
     kinds = KindFacts({"lock": "no tracepoint contention_begin\nand much more"}, {"offcpu": 0.2})
     assert flags(kinds=kinds) == ["kind_limited:offcpu:20", "kind_off:lock:no tracepoint contention_begin"]
+
+
+def test_unwinding_that_is_off_or_lacks_tables_is_told() -> None:
+    unwinding = UnwindFacts("locks up every CPU: a lock\nand more", evicted=7, missing=23)
+    facts = host_facts(Settings(), SEEN, SpoolIs(), KindFacts(), unwinding)
+    assert list(facts.flags) == ["unwind_off:locks up every CPU: a lock", "unwind_tables_evicted:7", "unwind_tables_missing:23"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.kernel.attempts import has_bcc, real_attempts
 from agent.kernel.capabilities import HostView, examine
 from agent.kernel.program import unwinding_denial
+from agent.kernel.release import running_release
 from agent.profilers.cpu import SPEC
 
 
@@ -17,7 +18,7 @@ def main(arguments: list[str]) -> int:
     """The file is there when everything was looked at."""
     system = os.uname()
     with tempfile.TemporaryDirectory() as headers:
-        reports = examine(HostView(system.release, system.machine, real_attempts(SPEC, Path(headers))), has_bcc)
+        reports = examine(HostView(running_release(), system.machine, real_attempts(SPEC, Path(headers))), has_bcc)
     findings = {f"{each.name}: {each.detail}" for report in reports for each in report.findings}
     found = {
         "release": system.release,

@@ -53,6 +53,13 @@ def test_address_that_is_not_ours_is_told_in_words(tmp_path: Path, address: str)
         assert refusal_to_listen(address)
 
 
+def test_debuginfod_server_that_is_no_address_is_named(tmp_path: Path) -> None:
+    given = Settings(data_dir=str(tmp_path), http=FREE, grpc=FREE, debuginfod_urls="https://good.example file:///etc/passwd")
+    with pytest.raises(ConfigError, match="debuginfod server 'file:///etc/passwd' must be http"):
+        Server(given).start()
+    assert not list(tmp_path.iterdir())
+
+
 def test_start_after_a_refusal_succeeds(tmp_path: Path, taken: str) -> None:
     """The lock on the data and the other port were let go."""
     refusal(tmp_path, http=taken)

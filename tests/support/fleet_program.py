@@ -102,7 +102,7 @@ def draw_program(service: str, stacks: int, seed: int) -> Program:
     first = np.unique(matrix, axis=0, return_index=True)[1]
     matrix, lengths = matrix[np.sort(first)], lengths[np.sort(first)]
     weights = random.pareto(1.1, lengths.size) + 0.02
-    extra, extra_lengths = _planted_stacks(random, matrix, lengths)
+    extra, extra_lengths = _planted_stacks()
     pattern = np.concatenate([weights / weights.sum(), np.full(extra_lengths.size, 1.0 / extra_lengths.size)])
     base = pattern.copy()
     base[lengths.size :] = 0.0
@@ -222,20 +222,15 @@ def _walk(random: np.random.Generator, callees: Index, stacks: int) -> tuple[Ind
     return matrix, lengths
 
 
-def _planted_stacks(random: np.random.Generator, matrix: Index, lengths: Index) -> tuple[Index, Index]:
-    """Of each planted function five stacks: the first frames of others, the function, and half of them a library's."""
-    rows, sizes = [], []
-    for number in range(PLANTED):
-        for turn in range(5):
-            row = matrix[int(random.integers(0, lengths.size))].copy()
-            cut = 2 + turn % 2
-            row[cut:] = -1
-            row[cut] = _FIRST_PLANTED + number
-            if turn % 2:
-                row[cut + 1] = OWN + 7 + turn
-            rows.append(row)
-            sizes.append(cut + 1 + turn % 2)
-    return np.array(rows), np.array(sizes)
+def _planted_stacks() -> tuple[Index, Index]:
+    """Of each planted function five stacks: the root, one of five requests, the function, and below some of them a library's."""
+    matrix, lengths = np.full((5 * PLANTED, _MOST_FRAMES), -1), np.full(5 * PLANTED, 3)
+    number, turn = np.divmod(np.arange(5 * PLANTED), 5)
+    matrix[:, 0], matrix[:, 1], matrix[:, 2] = 0, 1 + turn, _FIRST_PLANTED + number
+    goes_on = turn % 2 == 1
+    matrix[goes_on, 3] = OWN + 7 + turn[goes_on]
+    lengths[goes_on] = 4
+    return matrix, lengths
 
 
 def _prefix_tree(program: Program) -> tuple[Index, Index, Index]:

@@ -4,8 +4,13 @@
 import os
 from pathlib import Path
 
+import numpy as np
+
 from agent.kernel.attempts import has_bcc
 from agent.records.drain import CpuDrain
+from agent.records.event_drain import EventDrain
+from emberwatch.v1 import batch_pb2 as pb
+from emberwatch.v1.marks_pb2 import LossReason
 
 
 def lacking_for_bpf() -> str:
@@ -40,3 +45,23 @@ def own_kernel_objects() -> dict[str, set[int]]:
             if name in found:
                 found[name].add(int(value))
     return found
+
+
+def assert_balanced_events(drain: EventDrain) -> None:
+    """expected = stored + filtered + sum(lost), in the unit of the first column, and nothing is unexplained."""
+    account = drain.account
+    assert account.expected == int(drain.columns[0].values.sum()) + account.filtered + sum(account.lost.values())
+    assert LossReason.LOSS_REASON_UNEXPLAINED not in account.lost
+
+
+def rows_of_events(drain: EventDrain, pid: int) -> dict[bytes, dict[str, int]]:
+    """What a drain holds of one process: values by object and column, added up over its rows (the largest of max_ns)."""
+    rows: dict[bytes, dict[str, int]] = {}
+    of_row = np.zeros(len(drain), np.int64) if drain.object_of_row is None else drain.object_of_row
+    for row in np.flatnonzero(drain.keys["pid"] == pid):
+        values = rows.setdefault(drain.objects[of_row[row]], {})
+        for column in drain.columns:
+            value = int(column.values[row])
+            before = values.get(column.name, 0)
+            values[column.name] = max(before, value) if column.merge == pb.MERGE_MAX else before + value
+    return rows

@@ -9,6 +9,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import cache
 
+from tests.support import page_reports as reports
 from tests.support.page_profiles import CPP, MARK, ROOT, TICK_NS, Function, Json, Node, hostile_tree, service_tree
 
 SLOWER = {"json::Value::find": 2.9, "encoding/json.(*decodeState).object": 0.2}
@@ -242,18 +243,23 @@ def diff_rows(root: Pair, search: str) -> list[Json]:
     return rows
 
 
+_NOTE = "HTTP/3 for everybody\nticket 4711"
+
+
 def deploys_answer(now_s: float, service: str = "") -> Json:
     """A canary under way, a finished restart with a note, and one of another service."""
     found = [
-        _deploy(now_s - 360, "checkout", ("2.4.0", "2.4.1"), (3, 44), None),
-        _deploy(now_s - 7200, "gateway", ("v1.18.4", "v1.19.0"), (22, 22), "HTTP/3 for everybody\nticket 4711"),
-        _deploy(now_s - 90_000, "checkout", ("2.3.9", "2.4.0"), (44, 44), None),
+        _deploy(now_s - 360, "checkout", ("2.4.0", "2.4.1"), (3, 44), None, reports.verdict(now_s)),
+        _deploy(now_s - 7200, "gateway", ("v1.18.4", "v1.19.0"), (22, 22), _NOTE, reports.quiet_verdict(now_s)),
+        _deploy(now_s - 90_000, "checkout", ("2.3.9", "2.4.0"), (44, 44), None, None),
     ]
     chosen = [deploy for deploy in found if service in ("", deploy["service"])]
     return {"deploys": chosen, "deploys_total": len(chosen)}
 
 
-def _deploy(at_s: float, service: str, versions: tuple[str, str], hosts: tuple[int, int], annotation: str | None) -> Json:
+def _deploy(
+    at_s: float, service: str, versions: tuple[str, str], hosts: tuple[int, int], annotation: str | None, verdict: Json | None
+) -> Json:
     is_canary = hosts[0] < hosts[1]
     before = (at_s, at_s + 360) if is_canary else (at_s - 3600, at_s)
     after = (at_s, at_s + 360) if is_canary else (at_s, at_s + 3600)
@@ -269,5 +275,8 @@ def _deploy(at_s: float, service: str, versions: tuple[str, str], hosts: tuple[i
         "hosts_done": hosts[0],
         "hosts_total": hosts[1],
         "annotation": annotation,
+        "is_return": False,
+        "requests_per_s": None,
+        "verdict": verdict,
         "compare": {"is_canary": is_canary, "a": sides[0], "b": sides[1]},
     }

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.support import page_diffs as diffs
 from tests.support import page_profiles as profiles
+from tests.support import page_reports as reports
 from tests.support.page_profiles import TICK_NS, Json
 
 WEB = Path(__file__).resolve().parents[2] / "web"
@@ -156,6 +157,8 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
         "diff": _diff,
         "diff/top": _diff_top,
     }
+    if name.startswith("deploys/"):
+        return reports.deploy_answer(diffs.deploys_answer(NOW_S)["deploys"], name.removeprefix("deploys/"))
     if name not in routes:
         raise Problem(404, f"There is no {name}.", "See /api/v1/labels.")
     return routes[name](scenario, asked)

@@ -78,6 +78,123 @@ int main(void)
 		work(1000);
 }
 """,
+    # 23,000 getpid, 230 openat that fail with ENOENT, 23 fsync, 46 getpid by the table of 32-bit programs, 7 naps of 20 ms; then prints
+    # how many ns the naps took by its own clock. Waits for a line on standard input before, and for its end after it.
+    "calls": """
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <time.h>
+static long long now_ns(void)
+{
+	struct timespec at;
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	return at.tv_sec * 1000000000ll + at.tv_nsec;
+}
+int main(int argc, char **argv)
+{
+	int file = open(argv[1], O_CREAT | O_RDWR, 0600);
+	struct timespec nap = {0, 20000000};
+	long long naps_ns = 0;
+	if (file < 0 || getchar() == EOF)
+		return 1;
+	for (int i = 0; i < 23000; i++)
+		syscall(SYS_getpid);
+	for (int i = 0; i < 230; i++)
+		openat(AT_FDCWD, "/no/such/file", O_RDONLY);
+	for (int i = 0; i < 23; i++)
+		fsync(file);
+	for (int i = 0; i < 46; i++) {
+		long answer;
+		asm volatile("int $0x80" : "=a"(answer) : "a"(20) : "memory");
+	}
+	for (int i = 0; i < 7; i++) {
+		long long from_ns = now_ns();
+		syscall(SYS_nanosleep, &nap, 0);
+		naps_ns += now_ns() - from_ns;
+	}
+	printf("%lld\\n", naps_ns), fflush(stdout);
+	while (getchar() != EOF)
+		;
+}
+""",
+    # 200 calls that no kernel has, 7 times each, in turn: more different ones than any cache of them holds.
+    "strange_calls": """
+#include <sys/syscall.h>
+int main(void)
+{
+	if (getchar() == EOF)
+		return 1;
+	for (int i = 0; i < 7; i++)
+		for (int number = 600; number < 800; number++)
+			syscall(number);
+	puts("done"), fflush(stdout);
+	while (getchar() != EOF)
+		;
+}
+""",
+    # Two threads at once: 2,300 naps each of some microseconds. Then 7 children that end at once; then 23 getuid after exec.
+    "threads_and_children": """
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+static void *nap(void *unused)
+{
+	struct timespec at = {0, 1000};
+	for (int i = 0; i < 2300; i++)
+		syscall(SYS_nanosleep, &at, 0);
+	return unused;
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[2];
+	if (argc > 1) {
+		for (int i = 0; i < 23; i++)
+			syscall(SYS_getuid);
+		puts("done"), fflush(stdout);
+		while (getchar() != EOF)
+			;
+		return 0;
+	}
+	if (getchar() == EOF)
+		return 1;
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], 0, nap, 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], 0);
+	for (int i = 0; i < 7; i++) {
+		if (!syscall(SYS_fork))
+			syscall(SYS_exit_group, 0);
+		wait(0);
+	}
+	execl(argv[0], argv[0], "again", (char *)0);
+}
+""",
+    # Two functions that only make system calls: getpid and getppid, the former three times as often. Prints how many of each.
+    "callers": """
+#include <sys/syscall.h>
+static __attribute__((noinline)) long call_often(long rounds)
+{
+	long answer = 0;
+	for (long i = 0; i < rounds; i++)
+		asm volatile("syscall" : "=a"(answer) : "a"(SYS_getpid) : "rcx", "r11", "memory");
+	return answer;
+}
+static __attribute__((noinline)) long call_seldom(long rounds)
+{
+	long answer = 0;
+	for (long i = 0; i < rounds; i++)
+		asm volatile("syscall" : "=a"(answer) : "a"(SYS_getppid) : "rcx", "r11", "memory");
+	return answer;
+}
+int main(void)
+{
+	for (;;) {
+		call_often(3000);
+		call_seldom(1000);
+	}
+}
+""",
     # Spins; with an argument it first becomes itself again (exec) after some milliseconds of work.
     "spin": """
 int main(int argc, char **argv)

@@ -29,6 +29,16 @@ export function formatPoints(change) {
 }
 
 /**
+ * A relative change: `+6 %`, `−0.4 %`, `0 %`.
+ * @param {number} change 0.06 is 6 % more
+ */
+export function formatRelative(change) {
+  if (!Number.isFinite(change)) return "–";
+  const size = Math.abs(change) * 100;
+  return `${changeSign(change)}${size >= 9.5 ? Math.round(size) : Number(size.toFixed(1))} %`;
+}
+
+/**
  * @param {number} low
  * @param {number} high
  */

@@ -8,22 +8,27 @@
 import { DEFAULT_RANGE, isRelative } from "./range.js";
 
 /**
- * @typedef {"fleet" | "service" | "compare" | "deploys" | "hosts" | "symbols" | "unknown"} ViewName
+ * @typedef {"fleet" | "service" | "compare" | "deploys" | "deploy" | "events" | "heat" | "hosts" | "symbols" | "unknown"} ViewName
  * @typedef {"both" | "graph" | "table"} Shown
  * @typedef {{
- *   view: ViewName, service: string, from: string, until: string, live: boolean,
+ *   view: ViewName, service: string, id: string, from: string, until: string, live: boolean,
  *   hosts: string[], versions: string[], at: string, search: string, mode: "text" | "regex",
  *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean,
  *   a: string, aFrom: string, aUntil: string, b: string, bFrom: string, bUntil: string, shape: import("./compare.js").Shape,
- * }} State the sides of a comparison are selectors with ranges of their own; from and until are kept for the other views
+ *   boxes: string[],
+ * }} State the sides of a comparison are selectors with ranges of their own; from and until are kept for the other views; `id` is that
+ *   of a deploy, `boxes` are what is selected on a heat map (see core/heat.js)
  */
 
+/** One leads to a graph, two to a comparison. */
+export const MOST_BOXES = 2;
 const NODE_ID = /^\d{1,16}$/;
 
 /** @type {Readonly<State>} */
 export const DEFAULT_STATE = Object.freeze({
   view: "fleet",
   service: "",
+  id: "",
   from: DEFAULT_RANGE.from,
   until: DEFAULT_RANGE.until,
   live: true,
@@ -44,29 +49,48 @@ export const DEFAULT_STATE = Object.freeze({
   bFrom: "",
   bUntil: "",
   shape: "b",
+  boxes: [],
 });
 
-/** Deploys are rarer than samples: their list begins with a week. */
-const DEPLOYS_FROM = "-7d";
+/** Deploys and events are rarer than samples: their lists begin with a week. */
+const RARE_FROM = "-7d";
 /** @type {readonly ViewName[]} */
-const PLAIN_VIEWS = ["compare", "deploys", "hosts", "symbols"];
+const RARE_VIEWS = ["deploys", "deploy", "events"];
+/** @type {readonly ViewName[]} */
+const PLAIN_VIEWS = ["compare", "deploys", "events", "hosts", "symbols"];
 /** Names in the address of the fields that only a comparison has. */
 const SIDE_NAMES = /** @type {const} */ ({ a: "a", aFrom: "a_from", aUntil: "a_until", b: "b", bFrom: "b_from", bUntil: "b_until" });
 
+/** Views of one thing, named in the path. @type {ReadonlyArray<{view: ViewName, path: RegExp, field: "service" | "id"}>} */
+const NAMED_VIEWS = [
+  { view: "service", path: /^\/service\/(.+)$/, field: "service" },
+  { view: "heat", path: /^\/heat\/(.+)$/, field: "service" },
+  { view: "deploy", path: /^\/deploys\/([0-9a-f]{1,64})$/, field: "id" },
+];
+
 /**
  * @param {string} path
- * @returns {{view: ViewName, service: string}}
+ * @returns {{view: ViewName, service: string, id: string}}
  */
 function viewFromPath(path) {
-  if (path === "/" || path === "/index.html") return { view: "fleet", service: "" };
+  const none = { service: "", id: "" };
+  if (path === "/" || path === "/index.html") return { view: "fleet", ...none };
   const plain = PLAIN_VIEWS.find((view) => path === `/${view}`);
-  if (plain) return { view: plain, service: "" };
-  const service = /^\/service\/(.+)$/.exec(path);
-  if (!service) return { view: "unknown", service: "" };
+  if (plain) return { view: plain, ...none };
+  for (const { view, path: shape, field } of NAMED_VIEWS) {
+    const found = shape.exec(path);
+    const name = found ? decoded(found[1]) : null;
+    if (name !== null) return { view, ...none, [field]: name };
+  }
+  return { view: "unknown", ...none };
+}
+
+/** @param {string} text @returns {string | null} */
+function decoded(text) {
   try {
-    return { view: "service", service: decodeURIComponent(service[1]) };
+    return decodeURIComponent(text);
   } catch {
-    return { view: "unknown", service: "" };
+    return null;
   }
 }
 
@@ -99,13 +123,14 @@ export function stateFromAddress(path, query) {
     invert: text("invert", "0") === "1",
     threads: text("group", "none") === "thread",
     ...sidesFromQuery(viewed.view, text),
+    boxes: viewed.view === "heat" ? given.getAll("box").slice(0, MOST_BOXES) : [],
     shape: viewed.view === "compare" && (shape === "a" || shape === "union") ? shape : "b",
   };
 }
 
 /** @param {ViewName} view */
 function usualFrom(view) {
-  return view === "deploys" ? DEPLOYS_FROM : DEFAULT_STATE.from;
+  return RARE_VIEWS.includes(view) ? RARE_FROM : DEFAULT_STATE.from;
 }
 
 /**
@@ -135,6 +160,7 @@ export function addressFromState(state) {
   put("from", state.from, usualFrom(state.view));
   put("until", state.until, DEFAULT_STATE.until);
   if (isRelative(state)) put("live", state.live ? "1" : "0", "1");
+  if (state.view === "heat") for (const box of state.boxes) query.append("box", box);
   for (const host of state.hosts) query.append("host", host);
   for (const version of state.versions) query.append("version", version);
   put("at", state.at, "");
@@ -151,7 +177,8 @@ export function addressFromState(state) {
 
 /** @param {State} state */
 function pathFromState(state) {
-  if (state.view === "service") return `/service/${encodeURIComponent(state.service)}`;
+  if (state.view === "service" || state.view === "heat") return `/${state.view}/${encodeURIComponent(state.service)}`;
+  if (state.view === "deploy") return `/deploys/${state.id}`;
   return state.view === "fleet" || state.view === "unknown" ? "/" : `/${state.view}`;
 }
 
@@ -163,7 +190,7 @@ function pathFromState(state) {
  * @returns {State}
  */
 export function stateOfView(state, view, service = "") {
-  const isOtherPace = (view === "deploys") !== (state.view === "deploys");
+  const isOtherPace = RARE_VIEWS.includes(view) !== RARE_VIEWS.includes(state.view);
   const range = isOtherPace ? { from: usualFrom(view), until: "now", live: true } : { from: state.from, until: state.until, live: state.live };
   return { ...DEFAULT_STATE, view, service, ...range };
 }

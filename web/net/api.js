@@ -18,7 +18,20 @@
  * @typedef {{path: string, build_id: string, state: "named" | "wanted" | "pending" | "none" | "failed", reason: string, kind?: number,
  *   cpu_ns?: number | null}} BinaryRow
  * @typedef {{id: string, service: string, version: string, replaced: string, first_seen_s: number, hosts_done: number,
- *   hosts_total: number, annotation: string | null, compare: {is_canary: boolean, a: DeploySide, b: DeploySide}}} DeployRow
+ *   hosts_total: number, annotation: string | null, is_return: boolean, requests_per_s: {before: number, after: number} | null,
+ *   verdict: DeployVerdict | null, compare: {is_canary: boolean, a: DeploySide, b: DeploySide}}} DeployRow
+ * @typedef {{words: string, change: number, is_noise: boolean, functions: number, is_final: boolean, made_s: number}} DeployVerdict
+ * @typedef {{name: string, binary: string, code: number, a_share: number, b_share: number, a_total: number, b_total: number, change: number,
+ *   low: number, high: number, state: "new" | "vanished" | "both", explains: string[], explains_total: number, a_per: number, b_per: number,
+ *   a_bars: number[], b_bars: number[]}} ReportRow
+ * @typedef {{
+ *   sides: Array<{version: string, from_s: number, until_s: number, hosts: number, samples: number, replicates: number}>,
+ *   cpu: {measure: string, unit: string, a: number | null, b: number | null, a_replicates: number[], b_replicates: number[],
+ *     change: number | null, low: number | null, high: number | null, is_noise: boolean},
+ *   series: {from_s: number, until_s: number, step_s: number, before: Array<number | null>, after: Array<number | null>},
+ *   rows: ReportRow[], functions: {beyond_noise: number, explained: number, reported: number, compared: number}, notes: string[],
+ * }} DeployReport
+ * @typedef {{deploy: DeployRow, hosts: Array<{host: string, first_seen_s: number}>, report: DeployReport | null, missing: string}} DeployAnswer
  * @typedef {import("../core/compare.js").DeploySide} DeploySide
  * @typedef {{name: string, binary: string, code: number, a_share: number, b_share: number, change: number, low: number, high: number,
  *   is_noise: number | boolean, a_total: number, b_total: number, a_self_share: number, b_self_share: number,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The functions whose share changed: both shares, the change with its interval as an error bar, what it amounts to in words. */
 
-import { formatPoints, intervalWords, stateOfChange, stateWords } from "../core/diff-words.js";
+import { formatPoints, stateOfChange, stateWords } from "../core/diff-words.js";
 import { parseSort, sortedRows } from "../core/order.js";
 import { countOf, visibleText } from "../core/text.js";
 import { formatShare } from "../core/units.js";
 import { makeDataTable } from "./data-table.js";
-import { element, fill, svgElement } from "./dom.js";
+import { element, fill } from "./dom.js";
+import { errorBar } from "./error-bar.js";
 
 /**
  * @typedef {import("../net/api.js").ChangedRow} ChangedRow
@@ -15,7 +16,6 @@ import { element, fill, svgElement } from "./dom.js";
  */
 
 export const DEFAULT_CHANGED_SORT = "change";
-const BAR = Object.freeze({ width_px: 132, height_px: 18 });
 
 /** The order the server is asked for: the rows it leaves out are then the least of it. @param {string} sort */
 export function serverChangedSort(sort) {
@@ -105,7 +105,7 @@ function changedColumns(choose, scale) {
       isNumber: true,
       cell: (row) => element("span", { class: `change-number is-${stateOfChange(changeOfRow(row))}` }, formatPoints(row.change)),
     },
-    { key: "interval", label: "95 % interval", value: () => null, isFixed: true, cell: (row) => errorBar(row, scale.most) },
+    { key: "interval", label: "95 % interval", value: () => null, isFixed: true, cell: (row) => errorBar({ ...row, isNoise: Boolean(row.is_noise) }, scale.most) },
   ];
 }
 
@@ -124,24 +124,4 @@ function nameCell(row, choose) {
     element("button", { class: "function-name name", type: "button", title: visibleText(row.name), onclick: press }, visibleText(row.name)),
     element("span", { class: "function-binary" }, `${state}${explained}`),
   ];
-}
-
-/**
- * The interval as a line with a dot at the change, on a scale with zero in the middle.
- * @param {ChangedRow} row
- * @param {number} most
- */
-function errorBar({ change, low, high, is_noise }, most) {
-  const { width_px, height_px } = BAR;
-  const x = (/** @type {number} */ value) => (width_px / 2 + (value / most) * (width_px / 2 - 4)).toFixed(1);
-  const y = height_px / 2;
-  const tone = is_noise ? "noise" : change > 0 ? "more" : "less";
-  const ends = `M${x(low)} ${y}H${x(high)}M${x(low)} ${y - 3}v6M${x(high)} ${y - 3}v6`;
-  return svgElement(
-    "svg",
-    { class: `error-bar is-${tone}`, viewBox: `0 0 ${width_px} ${height_px}`, role: "img", "aria-label": `${intervalWords(low, high)} points` },
-    svgElement("path", { class: "error-zero", d: `M${width_px / 2} 0V${height_px}` }),
-    svgElement("path", { class: "error-line", d: ends }),
-    svgElement("circle", { class: "error-dot", cx: x(change), cy: y, r: 3 }),
-  );
 }

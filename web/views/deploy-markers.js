@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Deploys on a timeline: a mark and the version at the time it was first seen, each a link to what it changed. */
+/** Deploys on a timeline: a mark and the version at the time it was first seen, each a link to its report. */
 
-import { comparisonOfDeploy } from "../core/compare.js";
-import { addressFromState, stateOfComparison } from "../core/route.js";
+import { addressFromState, stateOfView } from "../core/route.js";
 import { visibleText } from "../core/text.js";
 import { formatClock, formatDay } from "../core/units.js";
 import { element, fill } from "./dom.js";
@@ -59,14 +58,14 @@ function markerOf(deploy, state) {
   const version = visibleText(deploy.version);
   const when = `${formatDay(deploy.first_seen_s)} ${formatClock(deploy.first_seen_s)}`;
   const note = deploy.annotation ? `\n${visibleText(deploy.annotation)}` : "";
-  const words = `${version} replaced ${visibleText(deploy.replaced)} from ${when} on, ${deploy.hosts_done} of ${deploy.hosts_total} hosts.`;
-  const href = addressFromState(stateOfComparison(state, comparisonOfDeploy(deploy)));
+  const words = `${version} replaced ${visibleText(deploy.replaced)} from ${when} on, ${deploy.hosts_done} of ${deploy.hosts_total} hosts.${deploy.verdict ? ` ${deploy.verdict.words}.` : ""}`;
+  const href = addressFromState({ ...stateOfView(state, "deploy"), id: deploy.id });
   return element(
     "li",
     { class: "deploy-marker", hidden: true },
     element(
       "a",
-      { href, "data-route": true, title: `${words}${note}\nCompare before and after`, "aria-label": `${words} Compare before and after` },
+      { href, "data-route": true, title: `${words}${note}\nIts report`, "aria-label": `${words} Its report` },
       element("span", { class: "deploy-mark", "aria-hidden": "true" }),
       element("span", { class: "deploy-version name" }, version),
     ),

@@ -9,6 +9,7 @@ import { getJson } from "../net/api.js";
 import { makeDataTable } from "./data-table.js";
 import { element, fill } from "./dom.js";
 import { makeLoader } from "./loader.js";
+import { toneOf } from "./deploy-report.js";
 import { badge } from "./parts.js";
 
 /**
@@ -93,11 +94,12 @@ export function mountDeploys(place, { store }) {
 function deployColumns(store, clock) {
   return [
     { key: "service", label: "Service", value: (row) => row.service, cell: (row) => serviceCell(row, store) },
-    { key: "version", label: "Version", value: (row) => row.version, cell: versionCell },
+    { key: "version", label: "Version", value: (row) => row.version, cell: (row) => versionCell(row, store) },
     { key: "when", label: "First seen", value: (row) => row.first_seen_s, isDescending: true, cell: (row) => whenCell(row, clock) },
     { key: "hosts", label: "Hosts", title: "Hosts that run it, of those that run the service", value: (row) => row.hosts_done / row.hosts_total, isDescending: true, cell: hostsCell },
+    { key: "verdict", label: "Verdict", title: "What it changed; sorted by CPU", value: (row) => row.verdict && !row.verdict.is_noise ? row.verdict.change : null, isDescending: true, cell: (row) => verdictCell(row, store) },
     { key: "note", label: "Note", value: (row) => row.annotation, cell: (row) => element("span", { class: "deploy-note" }, row.annotation ? visibleText(row.annotation.replaceAll("\n", " · ")) : "") },
-    { key: "compare", label: "", value: () => null, isFixed: true, cell: (row) => compareCell(row, store) },
+    { key: "compare", label: "Compare", value: () => null, isFixed: true, cell: (row) => compareCell(row, store) },
   ];
 }
 
@@ -107,10 +109,22 @@ function serviceCell({ service }, store) {
   return element("a", { class: "deploy-service name", href, "data-route": true }, visibleText(service));
 }
 
-/** @param {DeployRow} row */
-function versionCell({ version, replaced }) {
-  return element("span", { class: "deploy-change name" },
-    element("span", { class: "is-quiet" }, visibleText(replaced)), element("span", { class: "is-quiet", "aria-label": "replaced by" }, " → "), element("b", {}, visibleText(version)));
+/** @param {DeployRow} row @param {Store} store */
+function reportLink({ id }, store) {
+  return { href: addressFromState({ ...stateOfView(store.get(), "deploy"), id }), "data-route": true };
+}
+
+/** @param {DeployRow} row @param {Store} store */
+function verdictCell(row, store) {
+  const words = row.verdict === null ? "waiting for data" : row.verdict.words;
+  return element("a", { class: `verdict-words ${toneOf(row)}`, ...reportLink(row, store), title: "The report" }, words);
+}
+
+/** @param {DeployRow} row @param {Store} store */
+function versionCell(row, store) {
+  const { version, replaced } = row;
+  return element("a", { class: "deploy-change name", ...reportLink(row, store), title: row.is_return ? "The version came back: the report" : "The report" },
+    element("span", { class: "is-quiet" }, visibleText(replaced)), element("span", { class: "is-quiet", "aria-label": row.is_return ? "taken back to" : "replaced by" }, row.is_return ? " ↩ " : " → "), element("b", {}, visibleText(version)));
 }
 
 /** @param {DeployRow} row @param {{now_s: number}} clock */
@@ -129,8 +143,8 @@ function hostsCell({ hosts_done, hosts_total }) {
 function compareCell(row, store) {
   const href = addressFromState(stateOfComparison(store.get(), comparisonOfDeploy(row)));
   const [words, title] = row.compare.is_canary
-    ? ["Compare canary", "Both versions in the minutes in which both ran"]
-    : ["Compare before / after", "The versions in ranges of equal length around the change"];
+    ? ["Canary", "Both versions in the minutes in which both ran"]
+    : ["Before / after", "The versions in ranges of equal length around the change"];
   return element("a", { class: "button is-small", href, title, "data-route": true }, words);
 }
 

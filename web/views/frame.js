@@ -21,6 +21,9 @@ const VIEWS = [
   { view: "symbols", label: "Symbols" },
 ];
 
+/** Views that stand under another one. @type {Readonly<Partial<Record<import("../core/route.js").ViewName, import("../core/route.js").ViewName>>>} */
+const PARENTS = { service: "fleet", heat: "fleet", deploy: "deploys" };
+
 /**
  * @param {HTMLElement} place
  * @param {Store} store
@@ -39,13 +42,13 @@ export function mountFrame(place, store) {
   return {
     update(state) {
       range.update(state);
-      // A comparison has two ranges of its own.
-      range.root.hidden = state.view === "compare" && hasSides(state);
+      // A comparison has two ranges of its own, a report the one it was made from.
+      range.root.hidden = (state.view === "compare" && hasSides(state)) || state.view === "deploy";
       brand.href = addressFromState(stateOfView(state, "fleet"));
       links.forEach((link, at) => {
         const { view } = VIEWS[at];
         link.href = addressFromState(stateOfView(state, view));
-        const isHere = state.view === view || (view === "fleet" && state.view === "service");
+        const isHere = view === (PARENTS[state.view] ?? state.view);
         if (isHere) link.setAttribute("aria-current", state.view === view ? "page" : "true");
         else link.removeAttribute("aria-current");
       });
@@ -56,7 +59,7 @@ export function mountFrame(place, store) {
 
 /** @param {State} state */
 function titleOf(state) {
-  const named = { fleet: "Fleet", compare: "Compare", deploys: "Deploys", hosts: "Hosts", symbols: "Symbols", unknown: "Not found", service: state.service };
+  const named = { fleet: "Fleet", compare: "Compare", deploys: "Deploys", deploy: "Deploy", events: "Events", heat: `${state.service} by host`, hosts: "Hosts", symbols: "Symbols", unknown: "Not found", service: state.service };
   return `${named[state.view]} · Emberwatch`;
 }
 

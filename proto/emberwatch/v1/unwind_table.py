@@ -26,6 +26,7 @@ DIGEST_BYTES = 16
 _MAGIC = b"EWUT"
 _HEADER = struct.Struct("<4sHHIIII16s8s")
 _CHECK_BYTES = 8
+HEAD_BYTES = _HEADER.size
 _ADDRESS_BYTES, _DELTA_BYTES, _INDEX_BYTES, _RULE_BYTES = 8, 4, 2, 4
 _LEVEL = 3
 
@@ -79,6 +80,16 @@ def unpack(data: bytes, digest: bytes) -> tuple[Addresses, Rules] | int:
     if not 0 < rows <= MAX_ROWS or not 0 < rules <= MAX_RULES:
         raise UnwindTableError(f"{rows} rows, {rules} rules")
     return _rows(_inflate(data[_HEADER.size :], rows, rules), rows, rules)
+
+
+def reason_of(head: bytes) -> int:
+    """Why there is no table, or 0, from the first HEAD_BYTES; nothing else is checked. Raises UnwindTableError for another version."""
+    if len(head) < HEAD_BYTES:
+        raise UnwindTableError(f"{len(head)} bytes")
+    magic, version, reason, *_ = _HEADER.unpack_from(head)
+    if (magic, version) != (_MAGIC, VERSION):
+        raise UnwindTableError(f"magic {magic!r}, version {version}")
+    return int(reason)
 
 
 def _seal(reason: int, rows: int, rules: int, body: bytes, digest: bytes) -> bytes:

@@ -23,6 +23,7 @@ def test_doctor_finds_on_cpu_working_here() -> None:
     assert (done.returncode, said["works"], done.stderr) == (0, True, "")
     assert {each["name"] for each in said["collectors"]} >= {"cpu"}
     assert all(each["detail"] for each in said["host"])
+    assert {each["name"] for each in said["host"]} >= {"unwinding", "unwind tables"}
 
 
 AS_NOBODY = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import KernelError
-from agent.kernel.capabilities import CollectorReport, HostView, State, examine
+from agent.kernel.capabilities import CollectorReport, HostView, State, capabilities, examine
 from agent.kernel.refusal import KernelRefusal
 
 
@@ -40,7 +40,7 @@ def host(tmp_path: Path) -> HostView:
     (proc_root / "sys/kernel/kptr_restrict").write_text("1\n")
     (proc_root / "kallsyms").write_text("ffffffff81000000 T _text\nffffffff81000040 t a\nffffffff81000080 t b\n")
     attempts = {"bpf": works, "perf events": works, "program": works}
-    return HostView("6.1.0-44-amd64", "x86_64", attempts, proc_root=proc_root, sys_root=sys_root)
+    return HostView("6.1.140-44-amd64", "x86_64", attempts, proc_root=proc_root, sys_root=sys_root)
 
 
 def report(host: HostView, name: str, has_bcc: Callable[[], bool] = yes) -> CollectorReport:
@@ -123,3 +123,15 @@ def test_without_cgroup_v2_only_the_limit_by_cgroup_is_limited(host: HostView) -
     (host.proc_root / "self/mounts").write_text("")
     assert report(host, "cpu").state is State.WORKS
     assert report(host, "cpu of a cgroup").state is State.LIMITED
+
+
+@pytest.mark.parametrize(("release", "state"), [("6.0.19", State.LIMITED), ("6.1.28", State.WORKS), ("odd", State.WORKS)])
+def test_unwinding_that_would_hang_this_kernel_limits_on_cpu_and_says_where_it_is_mended(
+    host: HostView, release: str, state: State
+) -> None:
+    (found,) = [each for each in capabilities(replace(host, release=release), yes) if each.name == "unwinding"]
+    assert found.state is state
+    if state is State.LIMITED:
+        assert "parca-agent#1675" in found.detail and "6.1.28" in found.remedy
+        cpu = next(each for each in examine(replace(host, release=release), yes) if each.name == "cpu")
+        assert (cpu.state, found in cpu.findings) == (State.LIMITED, True)

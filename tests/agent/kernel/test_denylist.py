@@ -41,9 +41,9 @@ def test_unwinding_stays_off_where_it_would_hang_the_host_and_says_so(release: s
 
 def test_refusal_says_cause_and_remedy() -> None:
     spec = ProgramSpec("x.bpf.c", {}, (), DISABLES)
-    with pytest.raises(KernelError, match=r"x\.bpf\.c hangs the host on Linux 6\.17\.1: .*; use Linux 6\.18\.0 or later"):
+    with pytest.raises(KernelError, match=r"x\.bpf\.c hangs the host on Linux 6\.17\.1: .*; use Linux 6\.18\.0 or later, where"):
         refuse_denied(spec, "6.17.1")
 
 
 def test_every_entry_says_where_it_is_known_from() -> None:
-    assert all("#" in entry.source and entry.cause and entry.effect for entry in DENIED_KERNELS)
+    assert all("#" in entry.source and entry.cause and entry.effect and entry.fix for entry in DENIED_KERNELS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agent.records.unwind import RuleKind, TableMiss, UnwindTable, rule
-from agent.unwind.cache import TableCache
+from agent.unwind.cache import TableCache, kept_tables
 from agent.unwind.table_file import pack_miss, pack_table
 
 TABLE = UnwindTable(np.array([0x1000, 0x1040], np.uint64), np.array([rule(RuleKind.SP, 1), 0], np.uint32))
@@ -87,3 +87,19 @@ def test_a_disk_that_refuses_costs_only_the_copy(tmp_path: Path, caplog: pytest.
     put(cache, ONE)
     assert cache.get(ONE) is None
     assert "unwind table not kept" in caplog.text
+
+
+def test_what_is_kept_is_told_from_the_heads_of_the_files(tmp_path: Path) -> None:
+    assert kept_tables(tmp_path / "none").tables == 0
+    cache = TableCache(tmp_path, 1 << 20)
+    put(cache, ONE)
+    put(cache, TWO)
+    refusal = pack_miss(TableMiss.MALFORMED, THREE)
+    cache.put(THREE, refusal, TableMiss.MALFORMED)
+    (tmp_path / "cut.unwind").write_bytes(b"EWUT")
+    (tmp_path / "other.unwind").write_bytes(bytes(100))
+    (tmp_path / "strange.unwind").write_bytes(pack_table(TABLE, ONE)[:6] + b"\xff\xff" + bytes(100))
+    (tmp_path / "other").write_bytes(b"EWUT")
+    found = kept_tables(tmp_path)
+    assert (found.tables, found.misses) == (2, {TableMiss.MALFORMED: 1})
+    assert found.size_bytes >= 2 * TABLE_BYTES + len(refusal)

@@ -3,7 +3,7 @@
 
 import time
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.fleet.deploy import Deploy, Side
@@ -88,6 +88,7 @@ def test_what_ran_last_is_what_was_replaced() -> None:
     assert [(deploy.version, deploy.replaced) for deploy in found] == [("3", "1"), ("2", "1")]
 
 
+@settings(deadline=None)  # each example opens a database
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=9))
 def test_the_replaced_one_is_the_best_of_all_before(spans: list[tuple[int, int]]) -> None:
     runs = [(str(at), "a", first, first + length) for at, (first, length) in enumerate(spans)]

@@ -33,7 +33,7 @@ print(json.dumps([os.getresuid(), os.getgroups(), status["NoNewPrivs"].strip(), 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     uids, groups, no_new_privileges, capabilities, limits = json.loads(done.stdout)
     assert no_new_privileges == "1"
-    assert limits == {"AS": 1 << 30, "CPU": 20, "FSIZE": 1 << 30, "NOFILE": 16, "CORE": 0}
+    assert limits == {"AS": 1 << 30, "CPU": 60, "FSIZE": 1 << 30, "NOFILE": 16, "CORE": 0}
     if os.getuid() == 0:
         assert (uids, groups, int(capabilities, 16)) == ([65534] * 3, [], 0)
 
@@ -49,12 +49,12 @@ def test_memory_limit_ends_as_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (result.status, result.reason) == (BuildStatus.LIMIT, "needs more than 1024 MiB of memory")
 
 
-def test_kernel_by_kallsyms_only_and_files_by_elf_only(tmp_path: Path) -> None:
+def test_kallsyms_name_the_kernel_only(tmp_path: Path) -> None:
     listing = tmp_path / "kallsyms"
     listing.write_bytes(b"0 T _text\n40 t schedule\n80 ! ")
     result, table = build_here(KERNEL, listing, form=symbols_pb2.UPLOAD_FORMAT_KALLSYMS)
     assert result.status == BuildStatus.OK and table is not None and name_at(table, 0x41) == "schedule"
-    assert build_here(KERNEL, listing)[0].status == BuildStatus.UNSUPPORTED
+    assert build_here(KERNEL, listing)[0].status == BuildStatus.MALFORMED
     file_key = BinaryKey(pb.BINARY_KIND_ELF, pb.BUILD_ID_KIND_GNU, b"\1" * 20, b"\2" * 16)
     assert build_here(file_key, listing, form=symbols_pb2.UPLOAD_FORMAT_KALLSYMS)[0].status == BuildStatus.UNSUPPORTED
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from emberwatch.v1 import batch_pb2 as pb
-from server.symbols.build_result import BuildStatus, Refused
+from server.symbols.build_result import BuildStatus, Quality, Refused
 from server.symbols.elf import ElfFile
 from server.symbols.identity import BinaryKey, key_of
-from server.symbols.table import Quality
 from tests.server.symbols.programs import addresses_by_nm, build_here, compile_program, describe, name_at, run_tool
 
 TWO_FUNCTIONS = """
@@ -47,7 +46,7 @@ def test_functions_are_where_nm_says(tmp_path: Path, options: tuple[str, ...]) -
     places = addresses_by_nm(program)
     result, table = build_here(key_of(describe(program)), program)
     assert (result.status, result.reason) == (BuildStatus.OK, "")
-    assert table is not None and table.facts.quality == Quality.FULL
+    assert table is not None and table.facts.quality == (Quality.DWARF if "-g" in options else Quality.FULL)
     for name in ("work", "main"):
         assert name_at(table, places[name]) == name
         assert name_at(table, places[name] + 1) == name
@@ -62,7 +61,7 @@ def test_labels_of_assembly_are_named_and_inexact(tmp_path: Path) -> None:
     import numpy as np
 
     found = table.find(np.array([places["asmfn"], places["main"]], np.uint64)).tolist()
-    assert [table.is_inexact(symbol) for symbol in found] == [True, False]
+    assert table.is_inexact(found).tolist() == [True, False]
 
 
 def test_cold_part_of_a_function_has_its_own_range(tmp_path: Path) -> None:
@@ -120,7 +119,7 @@ def test_stripped_program_and_debug_file_give_the_union(tmp_path: Path) -> None:
     assert poor is not None and poor.facts.quality == Quality.DYNAMIC
     assert name_at(poor, places["main"]) == "main"
     _, both = build_here(key, stripped, debug)
-    assert both is not None and both.facts.quality == Quality.FULL
+    assert both is not None and both.facts.quality == Quality.DWARF
     assert name_at(both, places["_start"]) == "_start"
     _, alone = build_here(key, debug)
     assert alone is not None and name_at(alone, places["work"]) == "work"

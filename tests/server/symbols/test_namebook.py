@@ -10,10 +10,11 @@ from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import marks_pb2
 from server.profile.names import CodeKind, FrameColumns, FrameNames
 from server.store.protocol import BinaryInfo
+from server.symbols.build_result import Quality
 from server.symbols.identity import key_of
 from server.symbols.namebook import NameBook
 from server.symbols.symtab import Ranges, choose
-from server.symbols.table import Quality, Table, TableFacts, Traits
+from server.symbols.table import Table, TableFacts, Traits
 from tests.server.symbols.test_symtab import raw
 
 EMPTY, FILE, KERNEL, MODULE, JIT, BPF, MARK = range(7)

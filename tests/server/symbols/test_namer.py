@@ -2,6 +2,7 @@
 """From a real program to a name: found here, uploaded, refused, asked for again."""
 
 import hashlib
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,13 @@ from emberwatch.v1 import symbols_pb2
 from server.errors import ServerError
 from server.profile.names import FrameColumns
 from server.store.protocol import BinaryInfo
+from server.symbols.debuginfod import parse_upstreams
 from server.symbols.identity import key_of
-from server.symbols.namer import RETRY_S, Namer, NameState
+from server.symbols.ledger import NameState
+from server.symbols.namer import AGENTS_FIRST_S, NEWS_S, RETRY_S, Namer
 from server.symbols.settings import SymbolSettings
-from tests.server.symbols.programs import addresses_by_nm, compile_program, describe, proto_id
+from tests.server.symbols.programs import addresses_by_nm, compile_program, describe, proto_id, run_tool
+from tests.support.upstreams import Upstreams, until
 
 WAIT_S = 60.0
 SOURCE = "__attribute__((noinline)) int work(int x) { return x * 7; } int main(void) { return work(1); }"
@@ -173,7 +177,7 @@ def test_file_without_symbols_says_so(remote: Namer, tmp_path: Path) -> None:
     assert (remote.state(binary).state, remote.state(binary).reason) == (NameState.NONE, "the file holds no symbols")
 
 
-def test_table_that_left_the_disk_makes_its_binary_wanted_again(tmp_path: Path, program: Path) -> None:
+def test_table_that_left_the_disk_is_made_again_from_what_is_kept(tmp_path: Path, program: Path) -> None:
     settings = SymbolSettings(tmp_path / "symbols", local_files=False, free_min_bytes=0)
     first = Namer(settings)
     binary, places = describe(program), addresses_by_nm(program)
@@ -183,9 +187,110 @@ def test_table_that_left_the_disk_makes_its_binary_wanted_again(tmp_path: Path, 
     second = Namer(settings)
     [path] = (tmp_path / "symbols" / "tables").glob("*/*.names")
     path.unlink()
-    assert second.wanted(binary)
     assert name_of(second, binary, places["work"]).startswith("[unknown]")
+    assert second.wait_idle(WAIT_S)
+    assert name_of(second, binary, places["work"]) == "work"
     second.close()
+    path.unlink()
+    shutil.rmtree(tmp_path / "symbols" / "files")
+    third = Namer(settings)
+    assert third.wanted(binary)
+    third.close()
+
+
+def test_better_replaces_worse_and_history_renames_itself(tmp_path: Path) -> None:
+    """C40, C41: stripped from an agent, then its debug file from a debuginfod server; never back, and all of it after a restart."""
+    whole = compile_program(SOURCE.replace("int work", "static int work"), tmp_path / "app", "-O1", "-g", "-rdynamic")
+    places, stripped, debug = addresses_by_nm(whole), tmp_path / "stripped", tmp_path / "debug"
+    run_tool("objcopy", "--only-keep-debug", whole, debug)
+    run_tool("objcopy", "--strip-all", whole, stripped)
+    binary = describe(stripped)
+    with Upstreams() as upstream:
+        upstream.files[binary.build_id.hex()] = debug.read_bytes()
+        settings = SymbolSettings(tmp_path / "symbols", local_files=False, free_min_bytes=0, upstreams=parse_upstreams(upstream.url))
+        namer = Namer(settings)
+        assert namer.wanted(binary)
+        upload(namer, binary, stripped.read_bytes())
+        assert namer.wait_idle(WAIT_S)
+        assert upstream.asked == []
+        assert name_of(namer, binary, places["main"]) == "main"
+        namer.tend()
+        until(lambda: name_of(namer, binary, places["work"]) == "work")
+        assert upstream.asked == [f"/buildid/{binary.build_id.hex()}/debuginfo"]
+        assert namer.wait_idle(WAIT_S)
+        attempts = {attempt.origin: attempt for attempt in namer.record(binary).attempts}
+        assert (attempts["agent"].outcome, attempts["debuginfod"].outcome) == ("ok", "ok")
+        assert attempts["debuginfod"].place == upstream.url
+        namer.close()
+        again = Namer(settings)
+        assert name_of(again, binary, places["work"]) == "work"
+        assert again.record(binary) == namer.record(binary)
+        again.close()
+
+
+def test_debug_file_of_other_code_with_the_same_build_id_names_nothing(remote: Namer, tmp_path: Path) -> None:
+    """C38"""
+    option = "-Wl,--build-id=0x1234567890abcdef"
+    binary = describe(compile_program("int main(void) { return 7; }", tmp_path / "one", option, "-s"))
+    other = compile_program("int evil(int x) { return x * 23; } int main(void) { return evil(7); }", tmp_path / "two", option, "-g")
+    run_tool("objcopy", "--only-keep-debug", other)
+    assert remote.wanted(binary)
+    with Upstreams() as upstream:
+        upstream.files[binary.build_id.hex()] = other.read_bytes()
+        namer = Namer(SymbolSettings(tmp_path / "symbols", debug_roots=(), free_min_bytes=0, upstreams=parse_upstreams(upstream.url)))
+        namer.state(binary)
+        assert namer.wait_idle(WAIT_S)
+        namer.retry(binary)
+        until(lambda: any(attempt.origin == "debuginfod" for attempt in namer.record(binary).attempts))
+        [attempt] = [attempt for attempt in namer.record(binary).attempts if attempt.origin == "debuginfod"]
+        assert attempt.outcome == "mismatch"
+        namer.close()
+
+
+def test_ids_that_are_no_build_ids_are_never_asked_for(tmp_path: Path, program: Path, clock: Clock) -> None:
+    """B13: neither Go's, nor content hashes, nor the kernel's list."""
+    with Upstreams() as upstream:
+        settings = SymbolSettings(tmp_path / "symbols", local_files=False, free_min_bytes=0, upstreams=parse_upstreams(upstream.url))
+        namer, plain = Namer(settings, clock), describe(program)
+        binaries = [
+            replace(plain, build_id_kind=pb.BUILD_ID_KIND_GO),
+            replace(plain, build_id_kind=pb.BUILD_ID_KIND_NONE, build_id=b""),
+            replace(plain, build_id=bytes(20)),
+            replace(plain, kind=pb.BINARY_KIND_VDSO),
+        ]
+        for _ in range(2):
+            for binary in binaries:
+                namer.retry(binary)
+            assert namer.wait_idle(WAIT_S)
+            namer.tend()
+            clock.now_s += AGENTS_FIRST_S + 1
+        assert namer.state(plain).state == NameState.WANTED
+        assert not namer.is_fetch_waiting(plain)  # The agents have their time first.
+        namer.tend()
+        assert not namer.is_fetch_waiting(plain) and upstream.asked == []
+        clock.now_s += AGENTS_FIRST_S + 1
+        namer.tend()
+        until(lambda: upstream.asked == [f"/buildid/{plain.build_id.hex()}/debuginfo"])
+        namer.close()
+
+
+def test_debug_file_that_is_installed_later_is_found(tmp_path: Path, clock: Clock) -> None:
+    program, root = compile_program(SOURCE, tmp_path / "app", "-O1"), tmp_path / "debug"
+    places, debug = addresses_by_nm(program), tmp_path / "app.debug"
+    run_tool("objcopy", "--only-keep-debug", program, debug)
+    run_tool("objcopy", "--strip-all", program)
+    binary = describe(program)
+    namer = Namer(SymbolSettings(tmp_path / "symbols", debug_roots=(root,)), clock)
+    assert name_of(namer, binary, places["work"]).startswith("[unknown]")
+    assert namer.wait_idle(WAIT_S)
+    place = root / ".build-id" / binary.build_id.hex()[:2] / f"{binary.build_id.hex()[2:]}.debug"
+    place.parent.mkdir(parents=True)
+    shutil.copy(debug, place)
+    assert name_of(namer, binary, places["work"]).startswith("[unknown]")
+    clock.now_s += NEWS_S + 1
+    namer.tend()
+    until(lambda: name_of(namer, binary, places["work"]) == "work")
+    namer.close()
 
 
 def test_directory_that_cannot_be_made_is_said_in_words(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from agent.process.cutter import cut_for_upload
 from agent.process.vdso import binary_from_image, open_image, read_image
 from emberwatch.v1 import batch_pb2 as pb
 from server.store.protocol import BinaryInfo
+from server.symbols.build_result import Quality
 from server.symbols.identity import key_of
 from server.symbols.resolve import SegmentRow, addresses_from_offsets, resolve
 from server.symbols.symtab import U64, Ranges, choose
-from server.symbols.table import Quality, Table, TableFacts, Traits
+from server.symbols.table import Table, TableFacts, Traits
 from tests.server.symbols.programs import addresses_by_nm, build_here, compile_program, describe, run_tool
 from tests.server.symbols.test_symtab import raw
 

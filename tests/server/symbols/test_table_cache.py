@@ -5,8 +5,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from server.symbols.build_result import Quality
 from server.symbols.identity import BinaryKey
-from server.symbols.table import Quality, TableFacts
+from server.symbols.table import TableFacts
 from server.symbols.table_cache import TableCache
 from tests.server.symbols.test_table import FACTS, KEY, file_of
 
@@ -96,8 +97,8 @@ def test_one_table_over_the_limit_stays_alone(tmp_path: Path) -> None:
 def test_a_poorer_table_does_not_replace_a_better_one(tmp_path: Path) -> None:
     """C40: and a better one replaces a poorer one."""
     cache = TableCache(tmp_path, 1 << 20)
-    for quality, expected in [(Quality.DYNAMIC, 1), (Quality.FULL, 2), (Quality.DYNAMIC, 2), (Quality.FULL, 2)]:
-        add(cache, 7, quality)
+    for quality, expected in [(1, 1), (3, 3), (1, 3), (4, 4), (3, 4), (4, 4)]:
+        add(cache, 7, Quality(quality))
         table = cache.get(key(7))
         assert table is not None and table.facts.quality == expected
         assert len(files(tmp_path)) == 1

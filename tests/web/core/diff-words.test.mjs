@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { formatPoints, intervalWords, sideWords, stateOfChange, stateWords, verdictWords } from "../../../web/core/diff-words.js";
+import { formatPoints, formatRelative, intervalWords, sideWords, stateOfChange, stateWords, verdictWords } from "../../../web/core/diff-words.js";
 
 test("changes are signed points, with a true minus", () => {
   assert.equal(formatPoints(0.0213), "+2.1");
@@ -34,4 +34,8 @@ test("the verdict counts, and says one as one", () => {
 test("a side says what it holds, or that it is empty", () => {
   assert.equal(sideWords({ total: 61e9, hosts: 1, is_empty: false }), "61 s of CPU, 1 host");
   assert.equal(sideWords({ total: 0, hosts: 0, is_empty: true }), "no samples in this range");
+});
+
+test("relative changes have a sign and no more digits than help", () => {
+  assert.deepEqual([0.064, -0.004, 0, 0.123, -1, Infinity].map(formatRelative), ["+6.4 %", "−0.4 %", "0 %", "+12 %", "−100 %", "–"]);
 });

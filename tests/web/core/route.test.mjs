@@ -78,3 +78,13 @@ test("deploys begin with a week, and leave the range of other views alone", () =
   assert.equal(addressFromState(stateOfView(stateOf("/?from=-1h"), "deploys")), "/deploys");
   assert.equal(addressFromState(stateOfView(stateOf("/deploys?from=-1d"), "fleet")), "/");
 });
+
+test("a deploy, and the hosts of a service, have addresses of their own", () => {
+  const deploy = stateOf("/deploys/0123abcd");
+  assert.deepEqual([deploy.view, deploy.id, deploy.from, addressFromState(deploy)], ["deploy", "0123abcd", "-7d", "/deploys/0123abcd"]);
+  assert.equal(stateOf("/deploys/../x").view, "unknown");
+  const heat = { ...DEFAULT_STATE, view: "heat", service: "a/b", boxes: ["1-2~web-1", "3-4~web,2"] };
+  assert.deepEqual(stateOf(addressFromState(heat)), heat);
+  assert.equal(stateOf("/heat/a?box=1&box=2&box=3").boxes.length, 2);
+  assert.deepEqual(stateOf("/service/a?box=1").boxes, []);
+});

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where functions start and end, by the unwind tables: in almost every binary, stripped or not.
+
+.eh_frame_hdr is a sorted table of (start, place of the entry), and the entry (FDE) has the length. Only the encoding that
+compilers write is read: offsets of 4 bytes in the header, start and length of 4 bytes in an entry, the start relative to its own
+place (DWARF 5, 6.4; Linux Standard Base, "Exception Frames"). An entry counts when the start in it is the one that the header
+gives, so that other encodings fall out by themselves.
+
+    .eh_frame_hdr  version 1 | encodings of the pointer, the count, the table | pointer | count | (start, place) ...
+    FDE            length u32 | distance to its CIE u32 | start s32 | length u32 | ...
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from server.symbols.elf import PT_LOAD, SHT_NOBITS, ElfFile
+from server.symbols.symtab import MAX_SYMBOLS, Ranges
+
+PT_GNU_EH_FRAME = 0x6474_E550
+_HEAD_BYTES = 12
+_PCREL_S4, _UDATA4, _DATAREL_S4 = 0x1B, 0x03, 0x3B
+I64 = npt.NDArray[np.int64]
+
+
+def function_bounds(elf: ElfFile) -> Ranges | None:
+    """Functions sorted by start, not overlapping; None when this file does not tell (a debug file has no unwind tables)."""
+    place = _header(elf)
+    if place is None:
+        return None
+    address, offset, size = place
+    head = elf.read(offset, _HEAD_BYTES)
+    if len(head) < _HEAD_BYTES or head[0] != 1 or head[2] != _UDATA4 or head[3] != _DATAREL_S4:
+        return None
+    count = min(int.from_bytes(head[8:12], "little"), (size - _HEAD_BYTES) // 8, MAX_SYMBOLS)
+    order = elf.layout.byte_order
+    table = elf.records(offset + _HEAD_BYTES, count, np.dtype([("start", order + "i4"), ("entry", order + "i4")]))
+    if not table.size or order != "<":
+        return None
+    starts, entries = table["start"].astype(np.int64) + address, table["entry"].astype(np.int64) + address
+    return _bounds(elf, starts, entries)
+
+
+def _header(elf: ElfFile) -> tuple[int, int, int] | None:
+    """Address, file offset and size of .eh_frame_hdr: by its section, for the segments of a cut file point elsewhere."""
+    if ".eh_frame_hdr" in elf.section_names:
+        section = elf.sections[elf.section_names.index(".eh_frame_hdr")]
+        return None if int(section["type"]) == SHT_NOBITS else (int(section["addr"]), int(section["offset"]), int(section["size"]))
+    segments = elf.segments[elf.segments["type"] == PT_GNU_EH_FRAME]
+    if not segments.size:
+        return None
+    return int(segments["vaddr"][0]), int(segments["offset"][0]), int(segments["filesz"][0])
+
+
+def _frames(elf: ElfFile) -> tuple[int, npt.NDArray[np.uint8]]:
+    """Address and bytes of .eh_frame."""
+    if ".eh_frame" in elf.section_names:
+        section = elf.sections[elf.section_names.index(".eh_frame")]
+        if int(section["type"]) != SHT_NOBITS:
+            return int(section["addr"]), np.frombuffer(elf.read(int(section["offset"]), int(section["size"])), np.uint8)
+    return 0, np.zeros(0, np.uint8)
+
+
+def _bounds(elf: ElfFile, starts: I64, entries: I64) -> Ranges | None:
+    address, data = _frames(elf)
+    if not data.size:
+        address, data = _segment_at(elf, int(entries.min()))
+    places = entries - address
+    inside = (places >= 0) & (places + 16 <= data.size)
+    starts, places = starts[inside], places[inside]
+    words = data[places[:, None] + np.arange(16)].copy().view("<u4").reshape(-1, 4)
+    first = words[:, 2].astype(np.int64)
+    first = np.where(first >= 1 << 31, first - (1 << 32), first) + places + 8 + address
+    lengths = words[:, 3].astype(np.int64)
+    is_true = (first == starts) & (lengths > 0) & (words[:, 1] != 0) & (starts >= 0)
+    starts, ends = starts[is_true], starts[is_true] + lengths[is_true]
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], ends[order]
+    if not starts.size:
+        return None
+    apart = np.ones(starts.size, np.bool_)
+    apart[1:] = starts[1:] >= np.maximum.accumulate(ends)[:-1]
+    return Ranges(starts[apart].astype(np.uint64), ends[apart].astype(np.uint64))
+
+
+def _segment_at(elf: ElfFile, address: int) -> tuple[int, npt.NDArray[np.uint8]]:
+    """The loaded segment that holds an address, for files without section headers."""
+    for segment in elf.segments[elf.segments["type"] == PT_LOAD]:
+        start, size = int(segment["vaddr"]), int(segment["filesz"])
+        if start <= address < start + size:
+            return start, np.frombuffer(elf.read(int(segment["offset"]), size), np.uint8)
+    return 0, np.zeros(0, np.uint8)

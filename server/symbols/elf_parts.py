@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts a table together out of ELF files: the binary, its debug file, the file that dwz moved common things to.
+
+Names come from every symbol table there is; bounds of functions without a name from the unwind tables; inline chains and lines
+from the first file with debug data. Debug data that is broken or too big costs chains and lines, never the names.
+"""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from emberwatch.v1 import batch_pb2 as pb
+from server.symbols.build_job import Job
+from server.symbols.build_result import BuildStatus, Quality, Refused
+from server.symbols.dwarf.load import has_debug_info, load_debug_data
+from server.symbols.dwarf.naming import plain_name
+from server.symbols.dwarf.read import OutOfTime, read_debug
+from server.symbols.eh_frame import function_bounds
+from server.symbols.elf import ElfFile
+from server.symbols.elf_dynamic import dynamic_symbols
+from server.symbols.elf_sections import MAX_INFLATED_BYTES, SectionReader
+from server.symbols.identity import BinaryKey
+from server.symbols.inlines import Inlines
+from server.symbols.notes import BuildIds
+from server.symbols.pclntab import go_symbols
+from server.symbols.plt import plt_symbols
+from server.symbols.symtab import Ranges, RawSymbols, Symbols, choose, join
+from server.symbols.table import TableFacts, Traits
+
+TEXT_START = b"_text"
+"""Where offsets in the kernel count from."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableParts:
+    """What a table file is made of."""
+
+    facts: TableFacts
+    symbols: Symbols
+    inlines: Inlines | None = None
+    debug_reason: str = ""
+
+
+def elf_parts(job: Job) -> TableParts:
+    """Read all sources of a job. Raises Refused, TooMany."""
+    if job.key.kind == pb.BINARY_KIND_MODULE:
+        raise Refused(BuildStatus.UNSUPPORTED, "an ELF file for a kernel module: its names come as kallsyms")
+    tables: list[RawSymbols] = []
+    quality, traits, code, bounds = Quality.EMPTY, Traits.NONE, None, None
+    files = [ElfFile(descriptor) for descriptor in job.sources]
+    for elf in files:
+        ids = elf.section_build_ids() if elf.sections.size else elf.build_ids()
+        _check_identity(job.key, ids)
+        found, worth = _symbol_tables(elf)
+        tables += found
+        quality, traits = max(quality, worth), traits | elf.traits(ids)
+        code = elf.code() if code is None or not code.starts.size else code
+        bounds = function_bounds(elf) if bounds is None else bounds
+    if code is None or not code.starts.size:
+        raise Refused(BuildStatus.UNSUPPORTED, "no executable section or segment")
+    raw = join(tables)
+    symbols = choose(raw, code, bounds)
+    inlines, reason = _debug(job, files, code, symbols) if job.with_debug_data else (None, "")
+    if job.key.kind == pb.BINARY_KIND_KERNEL:
+        symbols, inlines = _from_text(raw, symbols, inlines)
+    return TableParts(TableFacts(job.key, Quality.DWARF if inlines is not None else quality, traits), symbols, inlines, reason)
+
+
+def _symbol_tables(elf: ElfFile) -> tuple[list[RawSymbols], Quality]:
+    found, worth = elf.symbol_tables()
+    if not elf.sections.size:
+        found, worth = _symbols_by_segments(elf), Quality.DYNAMIC
+    if worth < Quality.FULL and (mini := _mini_symbols(elf)):
+        found, worth = [*found, *mini], Quality.MINI
+    if worth < Quality.FULL and (names := go_symbols(elf)) is not None:
+        found, worth = [*found, names], max(worth, Quality.DYNAMIC)
+    stubs = plt_symbols(elf)
+    return (found if stubs is None else [*found, stubs]), worth
+
+
+def _mini_symbols(elf: ElfFile) -> list[RawSymbols]:
+    """The symbol table inside .gnu_debugdata, whose file is a stripped-down copy of this one."""
+    data = SectionReader(elf, [0]).mini_debug_info()
+    if not data:
+        return []
+    descriptor = os.memfd_create("gnu_debugdata")
+    try:
+        os.write(descriptor, data)
+        tables, worth = ElfFile(descriptor).symbol_tables()
+        return tables if worth == Quality.FULL else []
+    except Refused:
+        return []
+    finally:
+        os.close(descriptor)
+
+
+def _symbols_by_segments(elf: ElfFile) -> list[RawSymbols]:
+    extra = dynamic_symbols(elf)
+    if extra is None and elf.has_broken_sections:
+        raise Refused(BuildStatus.MALFORMED, "section headers cannot be read, and there are no dynamic symbols")
+    return [] if extra is None else [extra]
+
+
+def _debug(job: Job, files: list[ElfFile], code: Ranges, symbols: Symbols) -> tuple[Inlines | None, str]:
+    """Inline chains and lines, or why there are none although there is debug data."""
+    budget = [MAX_INFLATED_BYTES]
+    for elf in files:
+        if not has_debug_info(elf):
+            continue
+        try:
+            data = load_debug_data(elf, budget)
+            if job.supplement is not None:
+                data.supplement = load_debug_data(ElfFile(job.supplement), budget)
+            read = read_debug(data, code, _folded(symbols))
+        except Refused as refused:
+            return None, f"{refused.status}: {refused.reason}"
+        except OutOfTime as error:
+            return None, f"{BuildStatus.LIMIT}: {error}"
+        except MemoryError:
+            return None, f"{BuildStatus.LIMIT}: debug data needs too much memory"
+        if read.inlines is None:
+            return None, f"{BuildStatus.MALFORMED}: no code in {read.units} units of debug data, {read.broken_units} broken"
+        return read.inlines, f"{BuildStatus.MALFORMED}: {read.broken_units} units are broken" if read.broken_units else ""
+    return None, ""
+
+
+def _folded(symbols: Symbols) -> dict[int, bytes]:
+    """Names of symbols by start where a function of another name shares the code (identical code folding)."""
+    found: dict[int, bytes] = {}
+    bounds = zip(symbols.alias_bounds[:-1].tolist(), symbols.alias_bounds[1:].tolist(), strict=True)
+    for symbol, (low, high) in zip(symbols.alias_symbols.tolist(), bounds, strict=True):
+        name = symbols.name(symbol)
+        if plain_name(symbols.alias_blob[low:high].tobytes().partition(b"@")[0]) != plain_name(name.partition(b"@")[0]):
+            found[int(symbols.starts[symbol])] = name
+    return found
+
+
+def _from_text(raw: RawSymbols, symbols: Symbols, inlines: Inlines | None) -> tuple[Symbols, Inlines | None]:
+    """The same, counted from _text as places in the kernel are."""
+    blob = raw.strings.tobytes()
+    at = blob.find(b"\0" + TEXT_START + b"\0") + 1
+    rows = np.flatnonzero(raw.name_starts == at) if at else np.zeros(0, np.intp)
+    if not rows.size:
+        raise Refused(BuildStatus.UNSUPPORTED, "a kernel without the symbol _text")
+    start = raw.starts[rows[0]]
+    keep = symbols.starts >= start
+    if not keep.all():
+        raise Refused(BuildStatus.UNSUPPORTED, "a kernel with code before _text")
+    shifted = Symbols(
+        symbols.starts - start,
+        symbols.ends - start,
+        symbols.flags,
+        symbols.name_bounds,
+        symbols.blob,
+        symbols.alias_symbols,
+        symbols.alias_bounds,
+        symbols.alias_blob,
+    )
+    return shifted, None if inlines is None else inlines.shifted(-int(start))
+
+
+def _check_identity(key: BinaryKey, ids: BuildIds) -> None:
+    """The file must carry the id that it is filed under; one that is filed under none must carry none."""
+    by_kind: dict[int, bytes] = {pb.BUILD_ID_KIND_GNU: ids.gnu, pb.BUILD_ID_KIND_GO: ids.go}
+    found = by_kind.get(key.build_id_kind, ids.gnu or ids.go)
+    if found != key.build_id:
+        raise Refused(BuildStatus.MALFORMED, f"the file has build id {found.hex() or 'none'}, not {key.build_id.hex() or 'none'}")
