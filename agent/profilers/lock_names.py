@@ -16,7 +16,7 @@ _MOST_ASKED = 4096
 """Addresses named in one window; the others wait for the next."""
 _PARTS_OF_LOCKING = re.compile(
     rb"(?:_*bpf_|_*traceiter_|_*probestub_|_*contention_|_*(?:raw_)?(?:spin|read|write)_(?:un)?lock|do_raw_|_*queued_|_*native_queued_|_*pv_"
-    rb"|_*mutex_|_*ww_mutex|_*rwsem_|_*(?:down|up)(?:_|$|grade)|_*percpu_(?:down|up|rwsem)|_*percpu_rwsem|_*rt_mutex|_*rtlock|_*rwbase|osq_"
+    rb"|_*mutex_|_*ww_mutex|_*rwsem_|_*(?:down|up)(?:_read|_write|_killable|_interruptible|_timeout|_trylock|_common|$)|downgrade_write|_*percpu_(?:down|up|rwsem)|_*percpu_rwsem|_*rt_mutex|_*rtlock|_*rwbase|osq_"
     rb"|_*semaphore|_*rt_(?:spin|read|write)|_*lock_mm_and_find_vma|_*mmap_(?:read|write)_lock|_*lock_sock|_*task_rq_lock|_*raw_spin_rq)"
 )
 Ask = Callable[[list[int]], SymbolNames]

@@ -166,12 +166,12 @@ static __always_inline void name_holder(struct holder *holder, struct task_struc
 	holder->side.is_kernel_thread = flags & TASK_KERNEL_THREAD ? 1 : 0;
 }
 
-/* A holder without a stack was running, or is of another process: what it was last seen doing since the wait began. */
+/* A holder that was not blocked when the wait began, or is of another process: what it was last seen doing since then. */
 static __always_inline void give_latest_stack(struct holder *holder, u64 since_ns)
 {
 	struct latest *seen;
 
-	if (!holder->tid || holder->side.user_stack || holder->side.kernel_stack)
+	if (!holder->tid || holder->side.user_stack)
 		return;
 	seen = latest_of(holder->tid, since_ns, active_buffer());
 	if (!seen || seen->process.start_boot_ns != holder->side.start_boot_ns || seen->process.pid != holder->side.pid)

@@ -143,6 +143,20 @@ static __always_inline struct task_struct *thread_of_process(u32 tid)
 	return 0;
 }
 
+/* Neither running nor able to. */
+static __always_inline bool is_blocked(struct task_struct *task)
+{
+	u32 state = 0, is_on_cpu = 1;
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0)
+	bpf_probe_read_kernel(&state, sizeof(state), &task->__state);
+#else
+	bpf_probe_read_kernel(&state, sizeof(state), (void *)&task->state);
+#endif
+	bpf_probe_read_kernel(&is_on_cpu, sizeof(is_on_cpu), &task->on_cpu);
+	return state && !is_on_cpu;
+}
+
 static __always_inline bool may_walk_holder(void)
 {
 	int zero = 0;
@@ -186,11 +200,25 @@ static __always_inline void walk_holder(struct bpf_raw_tracepoint_args *ctx, str
 	end_walk(walk);
 }
 
+/* Whether the thread that leaves could go on: it was preempted, or gave way on its way back to user space. */
+static __always_inline bool is_runnable_still(struct bpf_raw_tracepoint_args *ctx)
+{
+	if (ctx->args[0])
+		return true;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0)
+	return !(u32)ctx->args[3];
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0)
+	return !load_u32(&running_task()->__state);
+#else
+	return !load_u64(&running_task()->state);
+#endif
+}
+
 /* The current thread leaves the CPU in a futex call. */
 static __always_inline void begin_futex_wait(struct bpf_raw_tracepoint_args *ctx, struct lock_counts *counts)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task(), *owner = 0;
-	u32 tid = bpf_get_current_pid_tgid(), owner_tid, is_running = 1;
+	u32 tid = bpf_get_current_pid_tgid(), owner_tid;
 	struct futex_wait wait = {};
 	struct current_task current = {};
 	struct pt_regs regs;
@@ -222,8 +250,7 @@ static __always_inline void begin_futex_wait(struct bpf_raw_tracepoint_args *ctx
 #else
 	if (!owner)
 		return;
-	bpf_probe_read_kernel(&is_running, sizeof(is_running), &owner->on_cpu);
-	if (!is_running && setting->is_unwinding && may_walk_holder())
+	if (is_blocked(owner) && setting->is_unwinding && may_walk_holder())
 		walk_holder(ctx, owner, &current.process);
 #endif
 }
@@ -282,7 +309,7 @@ int on_lock_switch(struct bpf_raw_tracepoint_args *ctx)
 		}
 	}
 #endif
-	if (!ctx->args[0])
+	if (!is_runnable_still(ctx))
 		begin_futex_wait(ctx, counts);
 	return 0;
 }

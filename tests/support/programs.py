@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.lock_programs import LOCK_SOURCES
+
 _SPIN = """
 #include <stdint.h>
 #include <stdio.h>
@@ -207,7 +209,7 @@ int main(int argc, char **argv)
 		work(1000);
 }
 """,
-}
+} | LOCK_SOURCES
 
 
 @dataclass(frozen=True, slots=True)
