@@ -16,6 +16,8 @@ import waitress
 from server.config import Settings
 from server.errors import Overloaded, ServerError
 from server.fleet.reporter import Reporter
+from server.fleet.watch import Watch
+from server.fleet.webhooks import Deliverer, Hooks
 from server.http.app import create_app
 from server.http.listening import bound_sockets, refusal_to_listen
 from server.http.services import AppServices
@@ -39,6 +41,7 @@ HTTP_THREADS = 8
 MESSAGE_BYTES = 17 << 20
 UPKEEP_S = 20.0
 WATCH_S = 15.0
+DELIVER_S = 5.0
 _GRACE_S = 3.0
 
 
@@ -88,8 +91,9 @@ class Server:
         self._unwind_tables = UnwindTables(data / "unwind")
         grpc_address = self._serve_grpc()
         self._query = ProfileQuery(self._store, self._namer, time.time_ns)
+        self._deliverer = Deliverer(self._query, _hooks(self._settings))
         http_address = self._serve_http()
-        for run in (self._keep_up, self._watch):
+        for run in (self._keep_up, self._watch, self._deliver):
             thread = threading.Thread(target=run, name=run.__name__, daemon=True)
             thread.start()
             self._closing.callback(thread.join, _GRACE_S)
@@ -116,7 +120,12 @@ class Server:
 
     def _serve_http(self) -> str:
         services = AppServices(
-            self._query, name_state=self._name_state, names_pending=self._namer.pending, health=self._health, counters=self._counters
+            self._query,
+            name_state=self._name_state,
+            names_pending=self._namer.pending,
+            health=self._health,
+            counters=self._counters,
+            kind_totals=self._ingest.kind_totals.totals,
         )
         app = create_app(services)
         host = self._settings.http.rpartition(":")[0]
@@ -173,14 +182,28 @@ class Server:
                 log.warning("upkeep put off reason=%s", error)
 
     def _watch(self) -> None:
-        """Report on deploys, a bounded step at a time; by itself, so that a long comparison holds nothing else up."""
-        reporter = Reporter(self._query)
+        """Report on deploys and watch shares, a bounded step at a time; by itself, so that a long comparison holds nothing else up."""
+        reporter, watch = Reporter(self._query, self._deliverer.announce), Watch(self._query)
         while not self._is_closing.wait(WATCH_S):
             try:
                 while reporter.step() and not self._is_closing.is_set():
                     pass
+                self._deliverer.announce(watch.step())
             except ServerError as error:  # Nothing is lost: the same step is due again.
                 log.warning("watching put off reason=%s", error)
+
+    def _deliver(self) -> None:
+        """Tell events to webhooks, which may take their time."""
+        while not self._is_closing.wait(DELIVER_S):
+            try:
+                self._deliverer.step()
+            except ServerError as error:  # Nothing is lost: it is due again.
+                log.warning("webhooks put off reason=%s", error)
+
+
+def _hooks(settings: Settings) -> Hooks:
+    urls = tuple(url.strip() for url in settings.webhook_urls.split(",") if url.strip())
+    return Hooks(urls, settings.webhook_secret, settings.page_url)
 
 
 def _symbol_settings(settings: Settings) -> SymbolSettings:

@@ -6,6 +6,7 @@ emberwatch.toml. Flags win over the environment, the environment over the file.
 """
 
 import ipaddress
+import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
@@ -42,6 +43,24 @@ def _level(value: str) -> str | None:
     return None if value in {"debug", "info", "warning", "error"} else "must be debug, info, warning or error"
 
 
+def _is_url(value: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(value)
+        return parts.scheme in {"http", "https"} and parts.port != 0 and bool(parts.hostname) and _is_host(parts.hostname or "")
+    except ValueError:
+        return False
+
+
+def _page_url(value: str) -> str | None:
+    return None if not value or _is_url(value) else "must be http(s)://HOST[:PORT]"
+
+
+def _webhooks(value: str) -> str | None:
+    return (
+        None if all(_is_url(one.strip()) for one in value.split(",") if one.strip()) else "must be addresses, http(s)://..., commas between"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings, checked."""
@@ -58,7 +77,14 @@ class Settings:
     upload_bytes: int = _row(2 << 30, "Most bytes of one upload, and of one file from a debuginfod server.", _positive)
     symbol_files_bytes: int = _row(10 << 30, "Most bytes of uploaded and fetched files; those used longest ago leave first.", _positive)
     symbol_tables_bytes: int = _row(10 << 30, "Most bytes of tables of names; those used longest ago leave first.", _positive)
+    page_url: str = _row("", "Where people open the page, http(s)://HOST[:PORT]; links in webhooks begin with it.", _page_url)
+    webhook_urls: str = _row("", "Addresses that events are sent to, commas between; nothing else is ever called.", _webhooks)
+    webhook_secret: str = _row("", "Key that events sent to webhooks are signed with (HMAC-SHA256).")
     log_level: str = _row("info", "How much is logged: debug, info, warning or error.", _level)
+
+
+SECRETS = frozenset({"webhook_secret", "webhook_urls"})
+"""Never shown again: not in an answer, not in a log."""
 
 
 def checked(settings: Settings) -> Settings:
@@ -67,7 +93,8 @@ def checked(settings: Settings) -> Settings:
         value = getattr(settings, row.name)
         complaint = row.metadata["check"](value)
         if complaint:
-            raise ConfigError(f"{row.name} is {value!r}: {complaint}")
+            shown = "***" if row.name in SECRETS else repr(value)
+            raise ConfigError(f"{row.name} is {shown}: {complaint}")
     for name in ("http", "grpc"):
         address = getattr(settings, name)
         if not settings.insecure and not is_loopback(address):

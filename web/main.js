@@ -9,10 +9,11 @@ import { element, fill } from "./views/dom.js";
 import { mountCompare } from "./views/compare.js";
 import { mountDeploy } from "./views/deploy-report.js";
 import { mountDeploys } from "./views/deploys.js";
+import { mountEvents } from "./views/events.js";
 import { mountFleet } from "./views/fleet.js";
 import { mountFrame } from "./views/frame.js";
 import { mountHosts } from "./views/hosts.js";
-import { mountService } from "./views/service.js";
+import { mountServiceTabs } from "./views/service-tabs.js";
 import { mountSymbols } from "./views/symbols.js";
 
 /**
@@ -23,11 +24,11 @@ import { mountSymbols } from "./views/symbols.js";
 
 const MOUNTS = /** @type {Record<State["view"], (place: HTMLElement, context: Context) => View>} */ ({
   fleet: mountFleet,
-  service: mountService,
+  service: mountServiceTabs,
   compare: mountCompare,
   deploys: mountDeploys,
   deploy: mountDeploy,
-  events: mountUnknown,
+  events: mountEvents,
   heat: mountUnknown,
   hosts: mountHosts,
   symbols: mountSymbols,

@@ -40,6 +40,12 @@ ROOT_COMPOSITES = (
     "bpf_cgroup_storage_key",
     "__sk_buff",
     "bpf_pidns_info",
+    "bpf_iter__bpf_map_elem",
+    "bpf_iter__task_file",
+    "file",
+    "inode",
+    "socket",
+    "tcp_sock",
 )
 ROOT_TYPEDEFS = ("bpf_user_pt_regs_t",)
 NOTE_BUILD_ID = 3

@@ -9,6 +9,7 @@ from agent.kernel.attempts import require_rights
 from agent.kernel.bpf import close, delete, drain, lookup, read_all, update
 from agent.kernel.buffers import BUFFERS, BufferedMap, MapShape, flip
 from agent.kernel.denylist import denials, refuse_denied
+from agent.kernel.iterator import Iterator
 from agent.kernel.loader import load
 from agent.kernel.perf_event import possible_cpu_count
 from agent.kernel.release import running_release
@@ -24,6 +25,7 @@ __all__ = [
     "UNWIND_MAPS",
     "BufferedMap",
     "CpuTimers",
+    "Iterator",
     "MapShape",
     "Program",
     "ProgramSpec",

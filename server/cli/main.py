@@ -20,8 +20,8 @@ from server.cli.ask import Api, api_at
 from server.cli.deploy import Asked, as_json, deploy_body, render_deploys
 from server.cli.diff import Given, diff_body
 from server.cli.diff_formats import DiffFormat, render_diff
-from server.cli.formats import Format, ask_for
-from server.cli.object_formats import ask_about
+from server.cli.formats import Format
+from server.cli.object_formats import ask_about, usual_format
 from server.cli.operator_options import UNITS, operator_parameters, with_operators
 from server.cli.options import with_settings
 from server.cli.output import paper_of, try_output, write_answer, write_text
@@ -94,18 +94,25 @@ def serve(ready_fd: int, **values: Any) -> None:
 )
 @click.option("--pid", "pids", type=int, multiple=True, help="Only this process and what it starts; may be given more than once.")
 @click.option("--rate", "rate_hz", type=int, default=99, show_default=True, help="Samples a second and CPU.")
-@click.option("--format", "wanted", type=_FORMATS, default=Format.FOLDED.value, show_default=True)
+@click.option("--format", "wanted", type=_FORMATS, help="Folded stacks if not said; calls, locks, peers and times a table.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of standard output.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def record_command(
-    kind: str, duration_s: float | None, pids: tuple[int, ...], rate_hz: int, wanted: str, output: Path | None, command: tuple[str, ...]
+    kind: str,
+    duration_s: float | None,
+    pids: tuple[int, ...],
+    rate_hz: int,
+    wanted: str | None,
+    output: Path | None,
+    command: tuple[str, ...],
 ) -> None:
     """Profile this host, some processes, or COMMAND from its first instruction to its end, with nothing kept.
 
     Only the answer goes to standard output; what COMMAND prints there goes to standard error.
     """
     recording = Recording(kind, duration_s if duration_s or command else 10.0, pids, command, rate_hz)
-    ask = ask_for(Format(wanted))
+    chosen = Format(wanted) if wanted else usual_format(kind)
+    ask = ask_about(f"{kind}{{}}", chosen, "", "")
 
     def answer(api: Api, selector: str, from_s: float) -> bytes:
         return api.get(ask.path, query=selector, **{"from": f"{from_s:.3f}"}, **ask.parameters)
@@ -114,7 +121,7 @@ def record_command(
         try_output(output)
         with _progress() as told:
             body = record(recording, answer, told)
-        write_answer(body, Format(wanted), output)
+        write_answer(body, chosen, output)
 
 
 @main.command("query")

@@ -18,6 +18,15 @@ from server.query.selector import parse_selector
 USUAL_BY = {"syscall": "call", "lock": "object", "tcp": "object", "time": "service", "runqueue": "service"}
 """What tables of a kind are by when nothing is said; other kinds are shown by function."""
 _HIDES_IDLE = "offcpu"
+_FOLDED = {
+    "syscall": {"group": "object"},
+    "tcp": {"group": "object"},
+    "lock": {"group": "object", "column": "ns"},
+    "syscall_stack": {"group": "object", "column": "ns"},
+    "offcpu": {"group": "thread", "column": "ns"},
+    "runqueue": {"group": "thread", "column": "ns"},
+}
+"""What folded stacks of a kind are of: other kinds are counted, by thread."""
 _MOST_ERRORS = 3
 
 _Cell = Callable[[Json], str]
@@ -29,13 +38,20 @@ def ask_about(selector: str, wanted: Format, by: str, idle: str) -> Ask:
     kind = _kind_of(selector)
     by = "" if by in UNITS else by or USUAL_BY.get(kind, "")
     idle = idle or ("hide" if kind == _HIDES_IDLE else "")
-    if not by or wanted is Format.FOLDED:
+    if wanted is Format.FOLDED:
+        return Ask("flamegraph", {"format": "folded", **_FOLDED.get(kind, {"group": "thread"}), **({"idle": idle} if idle else {})})
+    if not by:
         ask = ask_for(wanted)
         return Ask(ask.path, ask.parameters | ({"idle": idle} if idle else {}))
     if idle and kind != _HIDES_IDLE:
         raise BadRequest(f"only waits can wait for work: leave --idle {idle} out")
     more = {"functions": "1"} if kind == "lock" else {}
     return Ask("table", {"by": by, "limit": str(ROWS_SHOWN), **more})
+
+
+def usual_format(kind: str) -> Format:
+    """Give the format of a recording when none is said: stacks where there are any."""
+    return Format.TABLE if kind in USUAL_BY else Format.FOLDED
 
 
 def render_answer(body: bytes, wanted: Format, paper: Paper) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from server.fleet.deploy import Deploy, Side, Verdict
 from server.fleet.deploys import LEAST_TOGETHER_NS
+from server.fleet.selectors import cpu_selector
 from server.fleet.words import verdict_words
 from server.profile.by_replicate import function_shares
 from server.profile.calltree import Indices
@@ -22,7 +23,6 @@ from server.profile.noise import F64
 from server.query.diff_query import DiffAnswer, SideAnswer, diff_answer
 from server.query.host_query import HostMap, host_map
 from server.query.profile_query import ProfileQuery, Question
-from server.query.selector import Matcher, Operator, Selector
 from server.query.slots import Slots, choose_slots
 from server.query.timerange import SECOND_NS, TimeRange
 
@@ -69,7 +69,7 @@ def is_final(deploy: Deploy, now_unix_ns: int) -> bool:
 def make_report(query: ProfileQuery, deploy: Deploy) -> Report | None:
     """Compare the sides; None when one has no data. Raises QueryError, LimitExceeded or Overloaded."""
     before, after = deploy.comparison.before, deploy.comparison.after
-    selectors = [version_selector(deploy.service, side.version) for side in (before, after)]
+    selectors = [cpu_selector(service=deploy.service, version=side.version) for side in (before, after)]
     answer = diff_answer(query, *(Question(s, side.range) for s, side in zip(selectors, (before, after), strict=True)))
     if not answer.diff.a.sum or not answer.diff.b.sum:
         return None
@@ -100,11 +100,6 @@ def make_report(query: ProfileQuery, deploy: Deploy) -> Report | None:
         "notes": list(answer.notes),
     }
     return Report(body, verdict)
-
-
-def version_selector(service: str, version: str) -> Selector:
-    """Give the selector of one version of a service."""
-    return Selector("cpu", (Matcher("service", Operator.EQUAL, service), Matcher("version", Operator.EQUAL, version)))
 
 
 def named(diff: Diff, changed: ChangedFunctions) -> Indices:
@@ -227,7 +222,7 @@ def _series_json(query: ProfileQuery, deploy: Deploy) -> Json:
     slots = choose_slots(span, None, 120)
     lines = {}
     for name, version in (("before", deploy.replaced), ("after", deploy.version)):
-        rates = host_map(query, version_selector(deploy.service, version), slots).rates()
+        rates = host_map(query, cpu_selector(service=deploy.service, version=version), slots).rates()
         there = (~np.isnan(rates)).sum(axis=0)
         sums = np.nansum(rates, axis=0)
         lines[name] = [float(s / n) if n else None for s, n in zip(sums.tolist(), there.tolist(), strict=True)]

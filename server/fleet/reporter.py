@@ -2,14 +2,18 @@
 """Keeps deploys and makes their reports, by itself, while they roll out: a bounded step at a time in the server's upkeep."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from server.errors import ServerError
 from server.fleet.deploy import Deploy, body_of
 from server.fleet.deploys import deploys
+from server.fleet.events import Cause, Event, event_id_of, keep_new
 from server.fleet.kept import keep_deploy, keep_report, keep_return, kept_deploys, kept_returns
-from server.fleet.report import make_report, missing_words
+from server.fleet.report import Json, make_report, missing_words
 from server.fleet.returns import find_returns
+from server.fleet.selectors import cpu_selector
+from server.profile.shift import LEAST_SHIFT
 from server.query.profile_query import ProfileQuery
 from server.query.timerange import SECOND_NS, TimeRange
 
@@ -29,8 +33,10 @@ _PACE = 20
 class Reporter:
     """One for each server."""
 
-    def __init__(self, query: ProfileQuery) -> None:
+    def __init__(self, query: ProfileQuery, announce: Callable[[list[Event]], None] = lambda _: None) -> None:
+        """`announce` is given events that are new."""
         self._query = query
+        self._announce = announce
         self._looked_unix_ns = 0
 
     def step(self) -> bool:
@@ -75,4 +81,32 @@ class Reporter:
         if report is None:
             return
         keep_report(self._query.store.documents, replace(deploy, verdict=report.verdict), report.body)
+        self._announce(keep_new(self._query.store.documents, events_of(deploy, report.body)))
         log.info("report made service=%r version=%r verdict=%r", deploy.service, deploy.version, report.verdict.words)
+
+
+def events_of(deploy: Deploy, report: Json) -> list[Event]:
+    """Give the events of a report: the functions it names that changed by enough of the service."""
+    before, after = deploy.comparison.before, deploy.comparison.after
+    sides = [(cpu_selector(service=deploy.service, version=side.version).text, side.range) for side in (before, after)]
+    return [
+        Event(
+            event_id=event_id_of(deploy.service, row["name"], deploy.deploy_id),
+            cause=Cause.DEPLOY,
+            service=deploy.service,
+            function=row["name"],
+            binary=row["binary"],
+            at_unix_ns=deploy.first_seen_unix_ns,
+            before=row["a_share"],
+            after=row["b_share"],
+            low=row["low"],
+            high=row["high"],
+            explains=tuple(row["explains"]),
+            deploy_id=deploy.deploy_id,
+            version=deploy.version,
+            a=sides[0],
+            b=sides[1],
+        )
+        for row in report["rows"]
+        if abs(row["change"]) >= LEAST_SHIFT
+    ]

@@ -10,6 +10,7 @@ from server.fleet.deploy import Deploy, Rates, Side, Verdict
 from server.fleet.deploys import deploy_by_id, deploys
 from server.fleet.kept import keep_rates, kept_report
 from server.fleet.report import missing_words
+from server.http.events import add_event_routes
 from server.http.failures import NotThere
 from server.http.parameters import RANGE, Parameters
 from server.http.posted import posted_number, posted_object, posted_text
@@ -66,6 +67,7 @@ def deploys_blueprint(services: AppServices) -> Blueprint:
             answer |= {"requests_per_s": rates.after, "requests_per_s_before": rates.before}
         return json_response(answer)
 
+    add_event_routes(api, services)
     return api
 
 

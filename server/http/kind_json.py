@@ -9,20 +9,22 @@ import numpy.typing as npt
 
 from server.http.serialise import Json
 from server.query.columns_query import Columns
+from server.query.grouping import By
 from server.query.heatmap_query import HeatMap
-from server.query.object_query import Buckets, ObjectTable
+from server.query.object_query import Buckets, Functions, ObjectTable
+from server.query.peers_query import Edge
 from server.query.slots import Slots
 from server.query.timerange import SECOND_NS
 from server.store.protocol import ColumnInfo
 
 MOST_FUNCTIONS = 5
 """Functions named of one object."""
+MOST_EDGES = 200
+"""Edges of one answer."""
 
-_Functions = Mapping[str, Sequence[tuple[str, float]]]
 
-
-def object_table_json(table: ObjectTable, functions: Mapping[str, _Functions]) -> Json:
-    """The table; `functions` by "first" and "second" are those of each object, when asked for."""
+def object_table_json(table: ObjectTable, functions: Mapping[By, Functions], peers: Mapping[str, tuple[str, str]] | None) -> Json:
+    """The table; `functions` are those of each object, when asked for, `peers` who is behind which."""
     values = {name: column.tolist() for name, column in table.values.items()}
     histograms = {name: _buckets_json(buckets) for name, buckets in table.histograms.items()}
     rows = [
@@ -31,7 +33,8 @@ def object_table_json(table: ObjectTable, functions: Mapping[str, _Functions]) -
             "values": {column: numbers[at] for column, numbers in values.items()},
             "histograms": {histogram: rows[at] for histogram, rows in histograms.items()},
             "errors": [{"error": error, "count": count} for error, count in table.errors.get(name, ())],
-            **{which: _functions_json(found.get(name, ())) for which, found in functions.items()},
+            **({} if peers is None else {"peer": _peer_json(peers.get(name))}),
+            **{str(which): _functions_json(found.get(name, ())) for which, found in functions.items()},
         }
         for at, name in enumerate(table.names)
     ]
@@ -69,6 +72,27 @@ def columns_json(found: Columns) -> Json:
         for info in found.columns
     ]
     return {"kind": found.kind, **_slots_json(found.slots), "columns": columns}
+
+
+def peers_json(edges: Sequence[Edge], service: str) -> Json:
+    """Who talks to whom; with a service, what it calls and who calls it."""
+    if not service:
+        return {"edges": [_edge_json(edge) for edge in edges[:MOST_EDGES]], "edges_total": len(edges)}
+    calls, called_by = ([e for e in edges if e.caller == service], [e for e in edges if e.service == service and e.caller != service])
+    return {
+        "calls": [_edge_json(edge) for edge in calls[:MOST_EDGES]],
+        "calls_total": len(calls),
+        "called_by": [_edge_json(edge) for edge in called_by[:MOST_EDGES]],
+        "called_by_total": len(called_by),
+    }
+
+
+def _edge_json(edge: Edge) -> Json:
+    return {"caller": edge.caller, "service": edge.service, "host": edge.host, "address": edge.address, "values": dict(edge.values)}
+
+
+def _peer_json(peer: tuple[str, str] | None) -> Json | None:
+    return None if peer is None else {"service": peer[0], "host": peer[1]}
 
 
 def _slots_json(slots: Slots) -> Json:

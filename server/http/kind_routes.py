@@ -3,7 +3,7 @@
 
 from flask import Blueprint, Response, request
 
-from server.http.kind_json import columns_json, heatmap_json, object_table_json
+from server.http.kind_json import columns_json, heatmap_json, object_table_json, peers_json
 from server.http.parameters import RANGE, Parameters
 from server.http.reply import json_response
 from server.http.services import AppServices
@@ -12,6 +12,8 @@ from server.query.columns_query import columns_over_time
 from server.query.grouping import By
 from server.query.heatmap_query import heatmap
 from server.query.object_query import functions_by_object, object_table
+from server.query.peers_query import KIND as TCP
+from server.query.peers_query import edges, names_of_objects
 
 
 def add_kind_routes(api: Blueprint, services: AppServices) -> None:
@@ -27,9 +29,14 @@ def add_kind_routes(api: Blueprint, services: AppServices) -> None:
         by, cut = given.choice("by", By.OBJECT), (given.text("sort"), given.number("limit", 200, 1, MOST_ROWS))
         selector, span = given.selector(), given.range()
         found = object_table(query, selector, span, by, cut)
-        wanted = (By.FIRST, By.SECOND) if given.flag("functions") else ()
-        functions = {str(which): functions_by_object(query, selector, span, which) for which in wanted}
-        return json_response(object_table_json(found, functions))
+        functions = functions_by_object(query, selector, span) if given.flag("functions") else {}
+        has_peers = selector.kind == TCP and by is By.OBJECT
+        return json_response(object_table_json(found, functions, names_of_objects(query, selector, span) if has_peers else None))
+
+    @api.get("/peers")
+    def peers() -> Response:
+        given = parameters("service", *RANGE)
+        return json_response(peers_json(edges(query, given.range()), given.text("service")))
 
     @api.get("/heatmap")
     def heat() -> Response:

@@ -33,6 +33,8 @@ def page_blueprint(services: AppServices) -> Blueprint:
     @page.get("/compare")
     @page.get("/deploys")
     @page.get("/deploys/<_name>")
+    @page.get("/events")
+    @page.get("/heat/<path:_name>")
     @page.get("/hosts")
     @page.get("/symbols")
     @page.get("/service/<path:_name>")

@@ -31,4 +31,6 @@ class AppServices:
     """"ok", or what is wrong in words."""
     counters: Callable[[], Mapping[str, float]] = field(default=dict)
     """Figures of other parts for /metrics, by name after "emberwatch_"; a name that ends in _total is a counter."""
+    kind_totals: Callable[[], Mapping[tuple[str, str], Mapping[str, int]]] = field(default=dict)
+    """By kind and column: totals by service since the start, for /metrics; few of each."""
     page_files: Traversable = field(default_factory=_page_files)

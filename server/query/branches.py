@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lays the rows of a service on trees: by their stacks, by their second stacks, or by both, one tree for each thread if asked."""
+"""Lays the rows of a service on trees: by their stacks, by their second stacks, or by both; a tree for each thread or object if asked."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,11 @@ from server.profile.join import Branch
 from server.profile.mirror import Pairs, mirrored
 from server.profile.totals import WeighedTree, weigh
 from server.query.merge import ServiceWeights
+from server.query.row_filter import label_numbers, text_of
 from server.query.trees import ServiceTree
+from server.store.protocol import ServiceDictionary
+
+_NAMELESS = {"thread": "[no thread name]", "object": "[no object]", "class": "[no class]"}
 
 
 class Stacks(StrEnum):
@@ -42,14 +46,20 @@ def separator(kind: str) -> str:
     return {"offcpu": "[woken by]", "runqueue": "[woken by]", "lock": "[held by]"}.get(kind, "[then]")
 
 
-def branches_of(tree: ServiceTree, service: ServiceWeights, laid: Laid, is_by_thread: bool) -> Iterator[Branch]:
-    """Give the trees of a service's rows."""
-    if not is_by_thread:
+def branches_of(tree: ServiceTree, service: ServiceWeights, laid: Laid, label: str) -> Iterator[Branch]:
+    """Give the trees of a service's rows, one for each value of a row label, "" for one of all."""
+    if not label:
         yield Branch(_lay(tree, service, laid, np.arange(service.dictionary.sizes[2])))
         return
     keys = np.flatnonzero(service.columns[laid.column])
-    for thread, members in groups(service.dictionary.key_threads[keys]):
-        yield Branch(_lay(tree, service, laid, keys[members]), thread_name(service.dictionary.strings[thread]))
+    for name, members in row_groups(service.dictionary, keys, label):
+        yield Branch(_lay(tree, service, laid, keys[members]), name)
+
+
+def row_groups(dictionary: ServiceDictionary, keys: Indices, label: str) -> Iterator[tuple[str, Indices]]:
+    """Give each value of a row label with the places in `keys` that have it; bytes that are not UTF-8 stand as \\xNN."""
+    for number, members in groups(label_numbers(dictionary, label)[keys]):
+        yield text_of(dictionary.strings[number]) or _NAMELESS[label], members
 
 
 def groups(numbers: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Indices]]:
@@ -59,11 +69,6 @@ def groups(numbers: npt.NDArray[np.uint32]) -> Iterator[tuple[int, Indices]]:
     for members in np.split(order, bounds):
         if members.size:
             yield int(numbers[members[0]]), members
-
-
-def thread_name(raw: bytes) -> str:
-    """Show a thread's name: bytes that are not UTF-8 as \\xNN, no name as [no thread name]."""
-    return raw.decode("utf-8", "backslashreplace") or "[no thread name]"
 
 
 def _lay(tree: ServiceTree, service: ServiceWeights, laid: Laid, keys: Indices) -> WeighedTree:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From two questions to a diff: both sides merged by replicate, laid on one tree of names, compared (see server.profile.diff)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,13 +13,13 @@ from server.profile.reshape import DROPPED
 from server.profile.top import first_calls
 from server.profile.totals import Mask
 from server.profile.union import Part, union
-from server.query.branches import groups, thread_name
+from server.query.branches import row_groups
 from server.query.chosen import Chosen
 from server.query.complaint import QueryError
 from server.query.idle import busy_keys
 from server.query.kinds import width_column
 from server.query.operators import Operators
-from server.query.profile_query import THREAD, ProfileQuery, Question
+from server.query.profile_query import ProfileQuery, Question
 from server.query.quality import Quality, share
 from server.query.replicates import ReplicatedWeights, SideWeights, replicated_weights
 from server.query.row_filter import keep_of
@@ -77,8 +77,8 @@ class _Read:
 def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
     """Compare the answers to two questions of one kind and column. Raises QueryError, LimitExceeded or Overloaded."""
     a.operators.check()
-    if a.group not in {"", THREAD}:
-        raise QueryError(f"a comparison cannot be grouped by {a.group[:64]!r}", hint="group it by thread, or not at all")
+    if a.group and not a.row_group:
+        raise QueryError(f"a comparison cannot be grouped by {a.group[:64]!r}", hint="group it by thread, class or object, or not at all")
     if a.selector.kind != b.selector.kind:
         raise QueryError(f"side A is of kind {a.selector.kind} and side B of kind {b.selector.kind}: only one kind can be compared")
     with query.place():
@@ -101,7 +101,7 @@ def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
             )
             for question, choice in zip((a, b), chosen, strict=True)
         ]
-        tree, (side_a, side_b), first_of = _laid(query, sides, a.is_by_thread)
+        tree, (side_a, side_b), first_of = _laid(query, sides, a)
         if not a.operators.is_nothing:
             tree, side_a, side_b = _reshaped(tree, a.operators, side_a, side_b)
             first_of = None
@@ -163,19 +163,19 @@ def _answer(query: ProfileQuery, read: _Read, side: Side, diff: Diff) -> SideAns
 _Laid = tuple[NameTree, tuple[Side, Side], Callable[[], Mask] | None]
 
 
-def _laid(query: ProfileQuery, sides: list[_Read], is_by_thread: bool) -> _Laid:
+def _laid(query: ProfileQuery, sides: list[_Read], asked: Question) -> _Laid:
     """Lay both sides on one tree; a service's own, kept tree serves when it is the only one and nothing stands above it."""
     trees: dict[str, ServiceTree] = {}
     for read in sides:
         for name, weights in read.weights.services.items():
             size = weights.dictionary.sizes[1]
             if name not in trees or trees[name].nodes.size < size:
-                trees[name] = query.trees.tree(weights.dictionary)
-    if len(trees) == 1 and not is_by_thread:
+                trees[name] = query.trees.tree(weights.dictionary, is_by_line=asked.operators.is_by_line)
+    if len(trees) == 1 and not asked.row_group:
         ((name, tree),) = trees.items()
         found = [_own_side(read.weights.services.get(name), tree, read.weights.observed) for read in sides]
         return tree.tree, (found[0], found[1]), lambda: tree.first_calls
-    stacks = [_Stacks(read.weights, trees, is_by_thread) for read in sides]
+    stacks = [_Stacks(read.weights, trees, asked.row_group) for read in sides]
     joined, places = union([part for some in stacks for part in some.parts])
     split = len(stacks[0].parts)
     return joined, (stacks[0].side(places[:split]), stacks[1].side(places[split:])), None
@@ -191,17 +191,18 @@ EMPTY_SIDE = Side(np.zeros(0, np.intp), np.zeros((1, 0), np.uint64), 0)
 
 
 class _Stacks:
-    """The stacks of a side as parts of a tree to be: one a service, or one a service and thread."""
+    """The stacks of a side as parts of a tree to be: one a service, or one a service and thread (object, class)."""
 
-    def __init__(self, side: SideWeights, trees: Mapping[str, ServiceTree], is_by_thread: bool) -> None:
+    def __init__(self, side: SideWeights, trees: Mapping[str, ServiceTree], label: str) -> None:
         self.parts: list[Part] = []
         self._observed = side.observed
         self._columns: list[tuple[ReplicatedWeights, Indices]] = []
-        for name, weights in side.services.items():
-            tree, dictionary = trees[name], weights.dictionary
+        for service, weights in side.services.items():
+            tree, dictionary = trees[service], weights.dictionary
             keys = np.flatnonzero(weights.values.any(axis=0))
-            for label, chosen in _threads(weights, keys) if is_by_thread else [(None, keys)]:
-                self.parts.append(Part(tree.tree, tree.nodes[dictionary.key_stacks[chosen]], label))
+            groups: Iterable[tuple[str | None, Indices]] = _groups(weights, keys, label) if label else [(None, keys)]
+            for name, chosen in groups:
+                self.parts.append(Part(tree.tree, tree.nodes[dictionary.key_stacks[chosen]], name))
                 self._columns.append((weights, chosen))
 
     def side(self, places: list[Indices]) -> Side:
@@ -215,9 +216,9 @@ class _Stacks:
         )
 
 
-def _threads(weights: ReplicatedWeights, keys: Indices) -> Iterator[tuple[str, Indices]]:
-    for thread, members in groups(weights.dictionary.key_threads[keys]):
-        yield thread_name(weights.dictionary.strings[thread]), keys[members]
+def _groups(weights: ReplicatedWeights, keys: Indices, label: str) -> Iterator[tuple[str, Indices]]:
+    for name, members in row_groups(weights.dictionary, keys, label):
+        yield name, keys[members]
 
 
 def _reshaped(tree: NameTree, operators: Operators, *sides: Side) -> tuple[NameTree, Side, Side]:

@@ -11,7 +11,7 @@ from server.query.complaint import QueryError, did_you_mean
 from server.query.grouping import By, Grouped, folded, function_numbers, grouped
 from server.query.histogram import histograms, plain_columns, quantiles_ns, stacked
 from server.query.kinds import width_column
-from server.query.merge import key_weights, maxima_of
+from server.query.merge import KeyWeights, key_weights, maxima_of
 from server.query.profile_query import ProfileQuery
 from server.query.row_filter import keep_of, text_of
 from server.query.selector import Selector
@@ -89,17 +89,25 @@ def object_table(query: ProfileQuery, selector: Selector, span: TimeRange, by: B
     )
 
 
-def functions_by_object(query: ProfileQuery, selector: Selector, span: TimeRange, by: By) -> dict[str, list[tuple[str, float]]]:
-    """Give, for each object, the functions of its first or second stacks with their shares of its value, the largest first."""
+Functions = Mapping[str, Sequence[tuple[str, float]]]
+"""By object: functions with their shares of its value, the largest first; "" stands for none known."""
+
+
+def functions_by_object(query: ProfileQuery, selector: Selector, span: TimeRange) -> dict[By, Functions]:
+    """Give, by FIRST and SECOND, the functions that these stacks of each object stand for."""
     chosen = query.choose(selector, span)
     column = width_column(chosen.kind).name
     with query.place():
         weights = key_weights(query.store, chosen.selection(span), (column,), keep=keep_of(selector))
-        pairs: dict[str, dict[str, float]] = {}
-        for service in weights.services.values():
-            for name, function, value in _pairs(query, service.dictionary, service.columns[column], by):
-                of_object = pairs.setdefault(name, {})
-                of_object[function] = of_object.get(function, 0.0) + value
+        return {by: _functions(query, weights, column, by) for by in (By.FIRST, By.SECOND)}
+
+
+def _functions(query: ProfileQuery, weights: KeyWeights, column: str, by: By) -> Functions:
+    pairs: dict[str, dict[str, float]] = {}
+    for service in weights.services.values():
+        for name, function, value in _pairs(query, service.dictionary, service.columns[column], by):
+            of_object = pairs.setdefault(name, {})
+            of_object[function] = of_object.get(function, 0.0) + value
     return {name: _shares(functions) for name, functions in pairs.items()}
 
 

@@ -26,7 +26,6 @@ from server.query.trees import Namer, TreeCache
 from server.store.protocol import ColumnInfo, Store
 
 FIXED_LABELS = ("service", "version", "host")
-THREAD = "thread"
 MOST_AT_ONCE = 4
 """Questions answered at the same time; more wait."""
 LONGEST_WAIT_S = 20.0
@@ -42,7 +41,7 @@ class Question:
     range: TimeRange
     column: str = ""
     group: str = ""
-    """What stands as a level of its own above the frames: "thread", or a label of series; "" for nothing."""
+    """What stands as a level of its own above the frames: a label of rows or of series; "" for nothing."""
     operators: Operators = NO_OPERATORS
     is_counted: bool = False
     """Without a column, take the kind's first one, which counts, and not its time."""
@@ -51,9 +50,9 @@ class Question:
     stacks: Stacks = Stacks.FIRST
 
     @property
-    def is_by_thread(self) -> bool:
-        """The outermost level is the thread's name."""
-        return self.group == THREAD
+    def row_group(self) -> str:
+        """The label of rows that is the outermost level; "" when there is none."""
+        return self.group if self.group in ROW_LABELS else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +152,12 @@ class ProfileQuery:
 
     def _merged(self, chosen: Chosen, question: Question, column: ColumnInfo) -> _Merged:
         """Add up and lay on a tree; a label of series that the question is grouped by is its outermost level."""
-        if question.group in {"", THREAD}:
+        if question.group in {"", *ROW_LABELS}:
             return self._one(chosen, question, column)
         labels = {label for series in chosen.series for label in series.labels}.union(FIXED_LABELS)
         if question.group not in labels:
             name = question.group[:64]
-            raise QueryError(f"no series here has a label {name!r}", hint=did_you_mean(name, {THREAD, *labels}))
+            raise QueryError(f"no series here has a label {name!r}", hint=did_you_mean(name, {*ROW_LABELS, *labels}))
         groups = split(self.store, chosen, By(question.group, column.name), question.range)
         return _joined([(value, self._one(some, question, column)) for value, some in groups])
 
@@ -179,16 +178,18 @@ class ProfileQuery:
 
     def _tree(self, weights: KeyWeights, column: str, question: Question) -> tuple[WeighedTree, Callable[[], Mask] | None]:
         """Give the tree, and what knows its first calls when it is a service's own, kept tree."""
-        if len(weights.services) == 1 and not question.is_by_thread and question.stacks is Stacks.FIRST:
+        if len(weights.services) == 1 and not question.row_group and question.stacks is Stacks.FIRST:
             (service,) = weights.services.values()
-            tree = self.trees.tree(service.dictionary)
+            tree = self.trees.tree(service.dictionary, is_by_line=question.operators.is_by_line)
             values = service.columns[column]
             return weigh(tree.tree, tree.nodes[service.dictionary.key_stacks], values), lambda: tree.first_calls
         laid = Laid(column, question.stacks, separator(question.selector.kind))
         branches = [
             branch
             for service in weights.services.values()
-            for branch in branches_of(self.trees.tree(service.dictionary), service, laid, question.is_by_thread)
+            for branch in branches_of(
+                self.trees.tree(service.dictionary, is_by_line=question.operators.is_by_line), service, laid, question.row_group
+            )
         ]
         return join(branches), None
 

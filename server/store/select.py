@@ -165,7 +165,7 @@ def _block_queries(scope: Scope, chosen: Cover, minutes: "sa.Select[Any]", rollu
 def _block_piece(scope: Scope, service: str, row: "sa.Row[int, int, int, bytes]") -> Piece:
     start, end = row.start_unix_ns, row.end_unix_ns
     stored = StoredRows(decompress(row.rows))
-    keys, ids, indices = stored.keys(), stored.series_ids(), stored.series()
+    keys, ids, indices, sizes = stored.keys(), stored.series_ids(), stored.series(), stored.run_sizes()
     columns = stored.columns(scope.selection.columns)
     chosen = scope.chosen(ids)
     if indices is None:
@@ -174,14 +174,16 @@ def _block_piece(scope: Scope, service: str, row: "sa.Row[int, int, int, bytes]"
         which = np.flatnonzero(chosen[indices])
         keys, indices = keys[which], indices[which]
         columns = {name: values[which] for name, values in columns.items()}
-    return Piece(service, keys, ids[indices], columns, start, end)
+        sizes = sizes[chosen] if sizes is not None else None
+    series = ids[indices] if sizes is None else np.repeat(ids[chosen], sizes)
+    return Piece(service, keys, series, columns, start, end, sizes)
 
 
 def _batch_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -> Iterator[Piece]:
     table, selection = tables.batches.c, scope.selection
     query = sa.select(table.start_unix_ns, table.end_unix_ns, table.series_index, table.rows).where(_not_in_blocks(connection, selection))
     for start, end, index_blob, blob in connection.execution_options(yield_per=_FETCH).execute(query):
-        index = index_from_bytes(index_blob)
+        index = index_from_bytes(index_blob, ())
         index = index.take(_of_kind(registry, scope, index.series))
         if not index.series.size:
             continue
@@ -224,7 +226,8 @@ def _entries(connection: sa.Connection, registry: Registry, scope: Scope, slots:
         batches.is_compacted.is_(False), batches.start_unix_ns >= start, batches.start_unix_ns < until
     )
     queries = [*_block_queries(scope, chosen, *columns), in_batches]
-    found = [index_from_bytes(blob) for query in queries for (blob,) in connection.execute(query)]
+    names = {column.name for column in scope.kind.info.columns if selection.columns is None or column.name in selection.columns}
+    found = [index_from_bytes(blob, names) for query in queries for (blob,) in connection.execute(query)]
     if not found:
         return index_of([])
     index = join(found)

@@ -106,15 +106,20 @@ def test_stacks_reach_the_bottom(observed: Observed, name: str) -> None:
     for walk in observed.walks[name]:
         stops[walk.stop] += walk.samples
     assert stops.total() > FEWEST_SAMPLES
-    # One sample may fall into code without rules (.plt of a static glibc, the loader) however few there are.
-    assert stops.total() - stops[StackStop.BOTTOM] <= max(1, stops.total() * (1 - WHOLE_SHARE)), stops
+    # Two samples may fall into code without rules, or where libgcc changes stacks for an exception, however few there are: on a busy
+    # machine that is some sixty. The bench takes a thousand of each program (tests/bench/stacks.py).
+    assert stops.total() - stops[StackStop.BOTTOM] <= max(2, stops.total() * (1 - WHOLE_SHARE)), stops
 
 
 def test_nearly_all_stacks_of_each_program_reach_the_bottom(observed: Observed) -> None:
     """Where a clock is emulated there are few samples, and one in a function without rules is soon a percent."""
     wholes = {name: sum(walk.samples for walk in walks if walk.stop == StackStop.BOTTOM) for name, walks in observed.walks.items()}
     totals = {name: sum(walk.samples for walk in walks) for name, walks in observed.walks.items()}
-    assert {name: (wholes[name], totals[name]) for name in totals if name != "deep" and wholes[name] < 0.95 * totals[name]} == {}
+    assert {
+        name: (wholes[name], totals[name])
+        for name in totals
+        if name != "deep" and totals[name] - wholes[name] > max(2, 0.05 * totals[name])
+    } == {}
 
 
 def test_outermost_frame_is_where_the_program_begins(observed: Observed) -> None:

@@ -108,3 +108,46 @@ def _row(name: str, binary: str, code: int, a: float, b: float, half: float, sta
         "a_bars": [max(0.0, a + half * math.sin(at * 1.3)) if a else 0.0 for at in range(16)],
         "b_bars": [max(0.0, b + half * math.sin(at * 2.1)) if b else 0.0 for at in range(12)],
     }
+
+
+def events_answer(now_s: float, deploys: list[Json]) -> Json:
+    """One with the canary, one without a deploy, one that is less."""
+    rows = [
+        (
+            "json::parse(std::string_view, json::Options const&)",
+            "checkout",
+            now_s - 300,
+            0.121,
+            0.176,
+            deploys[0],
+            ["serve_request", "run"],
+        ),
+        ("tls::encrypt_record", "gateway", now_s - 9000, 0.031, 0.042, None, []),
+        ("regex::match", "search-api", now_s - 60_000, 0.062, 0.0, None, ["scan", "step", "next"]),
+    ]
+    return {"events": [_event(*row) for row in rows], "events_total": len(rows)}
+
+
+def _event(name: str, service: str, at_s: float, a: float, b: float, deploy: Json | None, explains: list[str]) -> Json:
+    text = f'cpu{{service="{service}"}}'
+    return {
+        "id": f"{int(at_s):x}",
+        "cause": "deploy" if deploy else "none",
+        "words": f"{name} changed",
+        "service": service,
+        "function": name,
+        "binary": service,
+        "at_s": at_s,
+        "before": a,
+        "after": b,
+        "change": b - a,
+        "low": b - a - 0.004,
+        "high": b - a + 0.004,
+        "explains": explains,
+        "deploy_id": deploy["id"] if deploy else None,
+        "version": deploy["version"] if deploy else None,
+        "compare": {
+            "a": {"query": text, "from_s": at_s - 3600, "until_s": at_s},
+            "b": {"query": text, "from_s": at_s, "until_s": at_s + 720},
+        },
+    }

@@ -15,12 +15,13 @@ from collections.abc import Callable
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.support import page_diffs as diffs
 from tests.support import page_profiles as profiles
 from tests.support import page_reports as reports
+from tests.support.page_events import event_client
 from tests.support.page_profiles import TICK_NS, Json
 
 WEB = Path(__file__).resolve().parents[2] / "web"
@@ -70,6 +71,7 @@ class PageServer:
         self.scenario = scenario
         self.delay_s = 0.0
         self.requests: list[str] = []
+        self._events = Lock()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -118,7 +120,10 @@ class PageServer:
         try:
             if self.scenario == "error":
                 raise Problem(503, "The store is being read by a backup.", "Try again in a minute, or look at /healthz.")
-            answer = _route(self.scenario, path.removeprefix("/api/v1/"), asked)
+            name = path.removeprefix("/api/v1/")
+            if _is_of_events(name, asked):
+                return self._answer_from_server(handler, path, asked)
+            answer = _route(self.scenario, name, asked)
         except Problem as problem:
             status, message, hint = problem.args
             body = json.dumps({"error": {"message": message, "hint": hint, "position": None}}).encode()
@@ -126,6 +131,19 @@ class PageServer:
         if isinstance(answer, str):
             return _send(handler, 200, answer.encode(), "text/plain; charset=utf-8")
         return _send(handler, 200, json.dumps(answer).encode(), "application/json")
+
+    def _answer_from_server(self, handler: BaseHTTPRequestHandler, path: str, asked: dict[str, str]) -> None:
+        """Kinds beside cpu are answered by the real server."""
+        if self.scenario == "empty":
+            asked = {**asked, "from": "-2d", "until": "-1d"}
+        with self._events:
+            answer = event_client(NOW_S).get(path, query_string=asked)
+        return _send(handler, answer.status_code, answer.data, answer.mimetype)
+
+
+def _is_of_events(name: str, asked: dict[str, str]) -> bool:
+    query = asked.get("query", "")
+    return name in ("table", "heatmap", "columns", "kinds", "peers") or (bool(query) and not query.startswith("cpu"))
 
 
 def _send(handler: BaseHTTPRequestHandler, status: int, body: bytes, kind: str) -> None:
@@ -154,6 +172,7 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
         "deploys": lambda scenario, asked: (
             {"deploys": [], "deploys_total": 0} if scenario == "empty" else diffs.deploys_answer(NOW_S, asked.get("service", ""))
         ),
+        "events": _events,
         "diff": _diff,
         "diff/top": _diff_top,
     }
@@ -162,6 +181,12 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
     if name not in routes:
         raise Problem(404, f"There is no {name}.", "See /api/v1/labels.")
     return routes[name](scenario, asked)
+
+
+def _events(scenario: str, _: dict[str, str]) -> Json:
+    return (
+        {"events": [], "events_total": 0} if scenario == "empty" else reports.events_answer(NOW_S, diffs.deploys_answer(NOW_S)["deploys"])
+    )
 
 
 def _range(asked: dict[str, str]) -> tuple[float, float]:

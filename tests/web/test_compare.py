@@ -27,7 +27,7 @@ def drag(opened: Opened, start: float, end: float) -> None:
     """Drag on the timeline; places are shares of its plot."""
     box = opened.page.locator(".timeline-canvas").bounding_box()
     assert box is not None
-    left, width, y = box["x"] + 44, box["width"] - 56, box["y"] + 60
+    left, width, y = box["x"] + 52, box["width"] - 64, box["y"] + 60
     opened.page.mouse.move(left + width * start, y)
     opened.page.mouse.down()
     opened.page.mouse.move(left + width * end, y, steps=4)

@@ -55,7 +55,7 @@ def test_a_mark_on_the_timeline_leads_there_too(open_page: Open) -> None:
     box, canvas = mark.bounding_box(), opened.page.locator(".timeline-canvas").bounding_box()
     assert box is not None and canvas is not None
     # Six of fifteen minutes before the right edge of the plot.
-    wanted = canvas["x"] + 44 + (canvas["width"] - 56) * 0.6
+    wanted = canvas["x"] + 52 + (canvas["width"] - 64) * 0.6
     assert abs(box["x"] + 9 - wanted) < 2
     mark.click()
     opened.page.wait_for_url("**/deploys/*")

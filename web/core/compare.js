@@ -87,12 +87,13 @@ export function spanOfBoth(a, b, { now_s, stretch }) {
 
 /**
  * The comparison of a service's view with the time before it.
- * @param {{service: string, hosts: readonly string[], versions: readonly string[], tab: string}} state
+ * @param {{service: string, hosts: readonly string[], versions: readonly string[], tab: string, waits?: readonly string[], object?: string}} state
  * @param {Span} span
  * @returns {CompareState}
  */
-export function comparisonBefore({ service, hosts, versions, tab }, span) {
-  const query = selectorText(tab, { service: [service], host: hosts, version: versions });
+export function comparisonBefore({ service, hosts, versions, tab, waits = [], object = "" }, span) {
+  const rows = { class: waits, object: object === "" ? [] : [object] };
+  const query = selectorText(tab, { service: [service], host: hosts, version: versions, ...rows });
   const after = absoluteRange(span.from_s, span.until_s);
   const before = rangeBefore({ from_s: Number(after.from), until_s: Number(after.until) });
   return { a: query, aFrom: before.from, aUntil: before.until, b: query, bFrom: after.from, bUntil: after.until, shape: "b" };

@@ -13,13 +13,16 @@ import { DEFAULT_RANGE, isRelative } from "./range.js";
  * @typedef {{
  *   view: ViewName, service: string, id: string, from: string, until: string, live: boolean,
  *   hosts: string[], versions: string[], at: string, search: string, mode: "text" | "regex",
- *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean,
+ *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean, lines: boolean,
+ *   waits: string[], idle: "hide" | "show" | "only", stacks: "" | "first" | "second" | "both", object: string, buckets: string,
  *   a: string, aFrom: string, aUntil: string, b: string, bFrom: string, bUntil: string, shape: import("./compare.js").Shape,
  *   boxes: string[],
  * }} State the sides of a comparison are selectors with ranges of their own; from and until are kept for the other views; `id` is that
  *   of a deploy, `boxes` are what is selected on a heat map (see core/heat.js)
  */
 
+const IDLE = /** @type {const} */ (["hide", "show", "only"]);
+const STACKS = /** @type {const} */ (["", "first", "second", "both"]);
 /** One leads to a graph, two to a comparison. */
 export const MOST_BOXES = 2;
 const NODE_ID = /^\d{1,16}$/;
@@ -41,7 +44,13 @@ export const DEFAULT_STATE = Object.freeze({
   tab: "cpu",
   shown: "both",
   invert: false,
+  lines: false,
   threads: false,
+  waits: [],
+  idle: "hide",
+  stacks: "",
+  object: "",
+  buckets: "",
   a: "",
   aFrom: "",
   aUntil: "",
@@ -121,11 +130,28 @@ export function stateFromAddress(path, query) {
     tab: text("tab", DEFAULT_STATE.tab),
     shown: shown === "graph" || shown === "table" ? shown : "both",
     invert: text("invert", "0") === "1",
+    lines: text("by", "function") === "line",
     threads: text("group", "none") === "thread",
+    waits: given.getAll("class"),
+    idle: oneOf(text("idle", "hide"), IDLE, "hide"),
+    stacks: oneOf(text("stacks", ""), STACKS, ""),
+    object: text("object", ""),
+    buckets: text("buckets", ""),
     ...sidesFromQuery(viewed.view, text),
     boxes: viewed.view === "heat" ? given.getAll("box").slice(0, MOST_BOXES) : [],
     shape: viewed.view === "compare" && (shape === "a" || shape === "union") ? shape : "b",
   };
+}
+
+/**
+ * @template {string} T
+ * @param {string} text
+ * @param {readonly T[]} words
+ * @param {T} usual
+ * @returns {T}
+ */
+function oneOf(text, words, usual) {
+  return words.find((word) => word === text) ?? usual;
 }
 
 /** @param {ViewName} view */
@@ -170,7 +196,13 @@ export function addressFromState(state) {
   put("tab", state.tab, DEFAULT_STATE.tab);
   put("shown", state.shown, "both");
   put("invert", state.invert ? "1" : "0", "0");
+  put("by", state.lines ? "line" : "function", "function");
   put("group", state.threads ? "thread" : "none", "none");
+  for (const wait of state.waits) query.append("class", wait);
+  put("idle", state.idle, "hide");
+  put("stacks", state.stacks, "");
+  put("object", state.object, "");
+  put("buckets", state.buckets, "");
   const text = query.toString();
   return pathFromState(state) + (text ? `?${text}` : "");
 }
@@ -202,5 +234,5 @@ export function stateOfView(state, view, service = "") {
  * @returns {State}
  */
 export function stateOfComparison(state, comparison) {
-  return { ...stateOfView(state, "compare"), ...comparison };
+  return { ...stateOfView(state, "compare"), idle: state.idle, ...comparison };
 }

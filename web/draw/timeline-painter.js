@@ -13,7 +13,7 @@ import { fitCanvas, tokenColours } from "./surface.js";
  * @typedef {{left: number, top: number, width: number, height: number, most: number}} Plot
  */
 
-export const PLOT_LEFT_PX = 44;
+export const PLOT_LEFT_PX = 52;
 const PLOT_RIGHT_PX = 12;
 const PLOT_TOP_PX = 10;
 const PLOT_BOTTOM_PX = 22;
@@ -34,7 +34,7 @@ export function timelineFromSeries({ from_s, until_s, step_s, times_s, values, l
 
 /**
  * @param {number} x_px
- * @param {Timeline} timeline
+ * @param {{from_s: number, until_s: number}} timeline
  * @param {number} width_px
  */
 export function timeOfX(x_px, { from_s, until_s }, width_px) {
@@ -97,11 +97,11 @@ export function paintTimeline(canvas, scene) {
 
 /**
  * @param {CanvasRenderingContext2D} context
- * @param {{timeline: Timeline, width_px: number}} scene
+ * @param {{timeline: {from_s: number, until_s: number}, width_px: number}} scene
  * @param {Plot} plot
- * @param {{ticks: number[], colours: Record<string, string>}} look
+ * @param {{ticks: number[], colours: Record<string, string>, label?: (tick: number) => string}} look
  */
-export function paintAxes(context, { timeline, width_px }, plot, { ticks, colours }) {
+export function paintAxes(context, { timeline, width_px }, plot, { ticks, colours, label = formatCoresBare }) {
   context.font = FONT;
   context.textBaseline = "middle";
   context.textAlign = "right";
@@ -114,13 +114,13 @@ export function paintAxes(context, { timeline, width_px }, plot, { ticks, colour
     context.moveTo(plot.left, y);
     context.lineTo(plot.left + plot.width, y);
     context.stroke();
-    context.fillText(formatCoresBare(tick), plot.left - 8, y);
+    context.fillText(label(tick), plot.left - 8, y);
   }
   context.textAlign = "center";
-  for (const { time_s, label } of timeTicks(timeline.from_s, timeline.until_s, Math.max(2, Math.floor(width_px / 96)))) {
+  for (const { time_s, label: words } of timeTicks(timeline.from_s, timeline.until_s, Math.max(2, Math.floor(width_px / 96)))) {
     const x = Math.round(xOfTime(time_s, timeline, plot)) + 0.5;
-    const half = context.measureText(label).width / 2;
-    context.fillText(label, Math.min(x, width_px - half - 2), plot.top + plot.height + 13);
+    const half = context.measureText(words).width / 2;
+    context.fillText(words, Math.min(x, width_px - half - 2), plot.top + plot.height + 13);
     context.beginPath();
     context.moveTo(x, plot.top + plot.height);
     context.lineTo(x, plot.top + plot.height + 4);
@@ -132,7 +132,7 @@ export function paintAxes(context, { timeline, width_px }, plot, { ticks, colour
 /**
  * Slots without data, hatched: nothing is known there, which is not the same as nothing was used.
  * @param {CanvasRenderingContext2D} context
- * @param {Timeline} timeline
+ * @param {{from_s: number, until_s: number, step_s: number, times_s: number[], cores: ReadonlyArray<unknown>}} timeline gaps are null
  * @param {Plot} plot
  * @param {Record<string, string>} colours
  */
@@ -210,11 +210,11 @@ function paintLoss(context, timeline, plot, colours) {
 
 /**
  * @param {CanvasRenderingContext2D} context
- * @param {TimelineScene} scene
+ * @param {{timeline: {from_s: number, until_s: number}, brush: [number, number] | null}} scene
  * @param {Plot} plot
  * @param {Record<string, string>} colours
  */
-function paintBrush(context, { timeline, brush }, plot, colours) {
+export function paintBrush(context, { timeline, brush }, plot, colours) {
   if (!brush) return;
   const [left, right] = brush.map((time_s) => xOfTime(time_s, timeline, plot)).sort((a, b) => a - b);
   context.globalAlpha = 0.16;
@@ -227,11 +227,11 @@ function paintBrush(context, { timeline, brush }, plot, colours) {
 
 /**
  * @param {CanvasRenderingContext2D} context
- * @param {TimelineScene} scene
+ * @param {{timeline: {from_s: number, until_s: number}, cursor_s: number | null, brush: [number, number] | null}} scene
  * @param {Plot} plot
  * @param {Record<string, string>} colours
  */
-function paintCursor(context, { timeline, cursor_s, brush }, plot, colours) {
+export function paintCursor(context, { timeline, cursor_s, brush }, plot, colours) {
   if (cursor_s === null || brush) return;
   context.fillStyle = colours["text-secondary"];
   context.fillRect(Math.round(xOfTime(cursor_s, timeline, plot)), plot.top, 1, plot.height);

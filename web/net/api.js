@@ -32,6 +32,10 @@
  *   rows: ReportRow[], functions: {beyond_noise: number, explained: number, reported: number, compared: number}, notes: string[],
  * }} DeployReport
  * @typedef {{deploy: DeployRow, hosts: Array<{host: string, first_seen_s: number}>, report: DeployReport | null, missing: string}} DeployAnswer
+ * @typedef {{id: string, cause: "deploy" | "none", words: string, service: string, function: string, binary: string, at_s: number, before: number,
+ *   after: number, change: number, low: number, high: number, explains: string[], deploy_id: string | null, version: string | null,
+ *   compare: {a: EventSide, b: EventSide}}} EventRow
+ * @typedef {{query: string, from_s: number, until_s: number}} EventSide
  * @typedef {import("../core/compare.js").DeploySide} DeploySide
  * @typedef {{name: string, binary: string, code: number, a_share: number, b_share: number, change: number, low: number, high: number,
  *   is_noise: number | boolean, a_total: number, b_total: number, a_self_share: number, b_self_share: number,

@@ -17,6 +17,7 @@ const VIEWS = [
   { view: "fleet", label: "Fleet" },
   { view: "compare", label: "Compare" },
   { view: "deploys", label: "Deploys" },
+  { view: "events", label: "Events" },
   { view: "hosts", label: "Hosts" },
   { view: "symbols", label: "Symbols" },
 ];

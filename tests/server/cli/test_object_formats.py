@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from server.cli.formats import Ask, Format, Paper
-from server.cli.object_formats import ask_about, render_answer
+from server.cli.object_formats import ask_about, render_answer, usual_format
 from server.errors import BadRequest
 from server.http.app import create_app
 from server.http.services import AppServices
@@ -44,11 +44,11 @@ def answer_of(tmp_path: Path) -> Any:
     query = query_of(event_store(tmp_path, [(0, Window(ROWS))]))
     client = create_app(AppServices(query=query, page_files=Path("/nonexistent"))).test_client()
 
-    def text(selector: str, by: str = "", idle: str = "", paper: Paper | None = None) -> list[str]:
-        ask = ask_about(selector, Format.TOP, by, idle)
+    def text(selector: str, by: str = "", idle: str = "", paper: Paper | None = None, wanted: Format = Format.TOP) -> list[str]:
+        ask = ask_about(selector, wanted, by, idle)
         asked = {"query": selector, "from": str(START_UNIX_NS // S), "until": str(START_UNIX_NS // S + 10), **ask.parameters}
         body = client.get(f"/api/v1/{ask.path}", query_string=asked).data
-        return render_answer(body, Format.TOP, paper or Paper()).splitlines()
+        return render_answer(body, wanted, paper or Paper()).splitlines()
 
     return text
 
@@ -98,7 +98,9 @@ def test_what_a_kind_asks_for() -> None:
     assert ask_about("syscall{}", Format.JSON, "", "") == Ask("table", {"by": "call", "limit": "30"})
     assert ask_about("cpu{}", Format.TOP, "", "").path == "top"
     assert ask_about("lock{}", Format.TOP, "package", "").path == "top"
-    assert ask_about("offcpu{}", Format.FOLDED, "class", "only").parameters == {"format": "folded", "group": "thread", "idle": "only"}
+    folded = {"format": "folded", "group": "thread", "column": "ns", "idle": "only"}
+    assert ask_about("offcpu{}", Format.FOLDED, "class", "only").parameters == folded
+    assert ask_about("cpu{}", Format.FOLDED, "", "").parameters == {"format": "folded", "group": "thread"}
     assert ask_about("what is this", Format.TOP, "", "").path == "top"  # the server says what is wrong
     with pytest.raises(BadRequest, match="only waits can wait for work"):
         ask_about("syscall{}", Format.TOP, "", "hide")
@@ -107,3 +109,13 @@ def test_what_a_kind_asks_for() -> None:
 def test_nothing_is_said_in_words() -> None:
     body = json.dumps({"by": "call", "kind": "syscall", "rows": []}).encode()
     assert render_answer(body, Format.TABLE, Paper()) == "no data in this range\n"
+
+
+def test_a_recording_without_stacks_is_a_table() -> None:
+    assert [usual_format(kind) for kind in ("cpu", "offcpu", "syscall_stack")] == [Format.FOLDED] * 3
+    assert [usual_format(kind) for kind in ("lock", "syscall", "tcp", "time")] == [Format.TABLE] * 4
+
+
+def test_folded_calls_and_locks_stand_under_their_names(answer_of: Any) -> None:
+    assert answer_of("syscall{}", wanted=Format.FOLDED) == ["openat:EACCES 7", "openat:ENOENT 23", "read 2"]
+    assert answer_of("lock{}", wanted=Format.FOLDED)[1] == f"cache_mutex;main;take {7 * MS}"

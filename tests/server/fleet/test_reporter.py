@@ -6,6 +6,7 @@ from typing import Any
 
 from server.fleet.deploy import Deploy, Rates
 from server.fleet.deploys import deploy_by_id, deploys
+from server.fleet.events import Cause, Event
 from server.fleet.kept import keep_rates, kept_report
 from server.fleet.reporter import Reporter
 from server.query.timerange import SECOND_NS, TimeRange
@@ -123,3 +124,15 @@ def test_deploys_and_reports_outlive_their_series() -> None:
     assert deploy_by_id(bare, before.deploy_id) == before == replace(before, service="shop")
     assert kept_report(bare.documents, before.deploy_id) == report
     assert deploy_by_id(bare, "nothing") is None
+
+
+def test_a_named_function_is_an_event_once() -> None:
+    rollout = Rollout()
+    told: list[Event] = []
+    reporter = Reporter(rollout.query, told.extend)
+    rollout.run(30, BOTH, COSTS)
+    for _ in range(3):
+        rollout.run(20, {"a": "1", "b": "2"}, COSTS)
+        reporter.step()
+    assert {(event.function, event.cause, event.version) for event in told} == {("zip", Cause.DEPLOY, "2"), ("legacy", Cause.DEPLOY, "2")}
+    assert len(told) == 2 and {event.deploy_id for event in told} == {newest(rollout).deploy_id}

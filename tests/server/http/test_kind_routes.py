@@ -8,7 +8,9 @@ from flask.testing import FlaskClient
 
 from server.http.app import create_app
 from server.http.services import AppServices
+from server.query.profile_query import ProfileQuery
 from tests.server.http.clients import get
+from tests.server.query.fakes import NOW_NS, FakeNamer, FakeStore
 from tests.support.batches import START_UNIX_NS
 from tests.support.event_batches import EventRow, Window, event_store, query_of, timed
 
@@ -101,3 +103,29 @@ def test_kinds_with_data(client: FlaskClient) -> None:
 )
 def test_what_makes_no_sense_is_told(client: FlaskClient, path: str, words: str) -> None:
     assert words in get(client, f"/api/v1/{path}&{RANGE}", 400)["error"]["message"]
+
+
+def test_peers(tmp_path: Path) -> None:
+    rows = [
+        EventRow({"connects": 7, "bytes_out": 23}, object="out 127.0.0.1:5432"),
+        EventRow({"accepts": 7}, service="postgres", object="in :5432"),
+    ]
+    query = query_of(event_store(tmp_path, [(0, Window({"tcp": rows}))]))
+    client = create_app(AppServices(query=query, page_files=Path("/nonexistent"))).test_client()
+    answer = get(client, f"/api/v1/peers?service=shop&{RANGE}")
+    (edge,) = answer["calls"]
+    assert (edge["service"], edge["host"], edge["values"]["connects"], answer["called_by"]) == ("postgres", "web-1", 7, [])
+    assert get(client, f"/api/v1/peers?service=postgres&{RANGE}")["called_by"] == [edge]
+    assert get(client, f"/api/v1/peers?{RANGE}") == {"edges": [edge], "edges_total": 1}
+    (row,) = get(client, f"/api/v1/table?query=tcp{{service='shop'}}&{RANGE}")["rows"]
+    assert row["peer"] == {"service": "postgres", "host": "web-1"}
+
+
+def test_totals_of_kinds_are_metrics() -> None:
+    totals = {("syscall", "count"): {"shop": 23, 'a"b': 7}, ("tcp", "bytes_out"): {"shop": 2**60}}
+    store = FakeStore()
+    services = AppServices(ProfileQuery(store, FakeNamer(), lambda: NOW_NS), kind_totals=lambda: totals, page_files=Path("/nonexistent"))
+    text = create_app(services).test_client().get("/metrics").text
+    assert 'emberwatch_syscall_count_total{service="shop"} 23.0' in text
+    assert 'emberwatch_syscall_count_total{service="a\\"b"} 7.0' in text
+    assert "# TYPE emberwatch_tcp_bytes_out_total counter" in text

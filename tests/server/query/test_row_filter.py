@@ -12,6 +12,7 @@ from server.query.selector import parse_selector
 from server.query.slots import choose_slots
 from server.query.timeline_query import line
 from server.query.timerange import TimeRange
+from tests.server.profile.trees import totals_of
 from tests.support.batches import START_UNIX_NS
 from tests.support.event_batches import EventRow, Window, event_store, query_of
 
@@ -69,3 +70,17 @@ def test_a_line_of_rows_has_whole_minutes(query: ProfileQuery) -> None:
     found = line(query, parse_selector('offcpu{class="lock"}'), choose_slots(SPAN, 10 * 10**9))
     assert (found.slots.step_ns, found.slots.range.from_unix_ns % MINUTE_NS) == (MINUTE_NS, 0)
     assert found.values == [3500, None]
+
+
+def test_graphs_and_diffs_are_grouped_by_rows(query: ProfileQuery) -> None:
+    asked = Question(parse_selector('offcpu{service="shop"}'), SPAN, group="class")
+    assert totals_of(query.profile(asked).weighed) == {
+        (): 3200,
+        ("lock",): 3000,
+        ("lock", "main"): 3000,
+        ("lock", "main", "take"): 3000,
+        ("disk",): 200,
+        ("disk", "main"): 200,
+        ("disk", "main", "read"): 200,
+    }
+    assert diff_answer(query, asked, asked).diff.a.sum == 3200

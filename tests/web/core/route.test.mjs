@@ -27,7 +27,13 @@ test("everything of a view survives the way through its address", () => {
     sort: "-total",
     shown: "table",
     invert: true,
+    lines: true,
     threads: true,
+    waits: ["lock", "disk"],
+    idle: "show",
+    stacks: "both",
+    object: "out 10.0.0.7:5432",
+    buckets: "connect",
   };
   assert.deepEqual(stateOf(addressFromState(state)), state);
 });

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import * as kinds from "../../../web/core/kinds.js";
+
+const S = 1e9;
+const answer = {
+  kind: "time",
+  from_s: 0,
+  until_s: 25,
+  step_s: 10,
+  times_s: [0, 10, 20],
+  columns: [
+    { name: "switches", unit: "count", merge: "sum", values: [7, null, 23] },
+    { name: "poll_ns", unit: "ns", merge: "sum", values: [60 * S, null, 30 * S] },
+    { name: "cpu_ns", unit: "ns", merge: "sum", values: [20 * S, null, 10 * S] },
+    { name: "disk_ns", unit: "ns", merge: "sum", values: [0, null, 0] },
+  ],
+};
+
+test("every kind has its tab, and what is not known stands under the first", () => {
+  assert.deepEqual(["cpu", "offcpu", "runqueue", "time", "lock", "syscall_stack", "tcp", "later"].map(kinds.tabOfKind), ["cpu", "offcpu", "offcpu", "offcpu", "lock", "syscall", "tcp", "cpu"]);
+});
+
+test("layers are thread-seconds per second, in the order they are stacked; the last slot may be cut", () => {
+  const layers = kinds.layersOf(answer, { isIdleShown: true });
+  assert.deepEqual(layers.map(({ spent, rates, total_ns }) => [spent.key, rates, total_ns / S]), [
+    ["cpu", [2, null, 2], 30],
+    ["poll", [6, null, 6], 90],
+  ]);
+});
+
+test("waiting for work is left out when it is hidden, and its share said", () => {
+  assert.deepEqual(kinds.layersOf(answer, { isIdleShown: false }).map(({ spent }) => spent.key), ["cpu"]);
+  assert.equal(kinds.idleShareOf(answer), 0.75);
+  assert.equal(kinds.idleShareOf({ ...answer, columns: [] }), 0);
+});
+
+test("a part leads to the graph it is made of", () => {
+  const of = (key) => kinds.stateOfSpent(kinds.SPENT.find((spent) => spent.key === key));
+  assert.equal(of("cpu").tab, "cpu");
+  assert.equal(of("runnable").tab, "runqueue");
+  assert.deepEqual([of("lock").tab, of("lock").waits, of("lock").idle], ["offcpu", ["lock"], "hide"]);
+  assert.deepEqual([of("poll").waits, of("poll").idle], [["poll"], "show"]);
+});
+
+test("separators are known by name", () => {
+  assert.deepEqual(["[woken by]", "[held by]", "[truncated]", "main"].map(kinds.isSeparator), [true, true, false, false]);
+});
+
+test("a time is said in the words of its kind", () => {
+  assert.deepEqual(['cpu{a="b"}', " offcpu", "lock{}", "later{}"].map(kinds.spentWords), ["of CPU", "waited", "waited for locks", "in all"]);
+});

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The rows of a kind by object: calls, locks, peers. One can be chosen; what else is shown is then of it alone. */
+
+import { sortedRows } from "../core/order.js";
+import { countOf, visibleText } from "../core/text.js";
+import { formatCount, formatDuration } from "../core/units.js";
+import { getJson } from "../net/api.js";
+import { makeDataTable } from "./data-table.js";
+import { element } from "./dom.js";
+import { makeLoader } from "./loader.js";
+
+/**
+ * @typedef {{counts: number[], p50_ns: number | null, p99_ns: number | null}} Buckets
+ * @typedef {{name: string, values: Record<string, number>, histograms: Record<string, Buckets>, errors: Array<{error: string, count: number}>,
+ *   first?: Array<{name: string, share: number}>, second?: Array<{name: string, share: number}>, peer?: Peer | null}} ObjectRow
+ * @typedef {{service: string, host: string}} Peer
+ * @typedef {{kind: string, rows: ObjectRow[], rows_total: number, totals: Record<string, number>, seconds: number}} TableAnswer
+ * @typedef {import("./data-table.js").Column<ObjectRow>} ObjectColumn
+ */
+
+const MOST_ROWS = 300;
+
+/**
+ * @param {{
+ *   store: import("../state/store.js").Store, title: string, noun: [string, string], none: string, columns: ObjectColumn[], usualSort: string,
+ *   parameters: () => import("../net/api.js").Parameters, summary: (answer: TableAnswer) => string,
+ *   chosen: () => string, choose: (name: string) => void,
+ * }} asked `noun` is what a row is, one and many; `chosen` is the name of the row that is looked at, "" for all
+ */
+export function makeObjectTable({ store, title, noun, none, columns, usualSort, parameters, summary, chosen, choose }) {
+  const [one, many] = noun;
+  const all = element("button", { class: "button is-small", type: "button", onclick: () => choose("") }, `All ${many}`);
+  const words = element("p", { class: "graph-summary" });
+  const note = element("p", { class: "table-note" });
+  const table = makeDataTable({
+    caption: title,
+    columns,
+    onSort: (sort) => store.set({ sort }),
+    className: "object-table is-cards",
+    isSortedAlready: true,
+    rowAttributes: (row) => ({ class: `is-pressable${row.name === chosen() ? " is-chosen" : ""}`, "aria-selected": row.name === chosen() ? "true" : null, onclick: () => toggle(row.name) }),
+  });
+  const toggle = (/** @type {string} */ name) => choose(name === chosen() ? "" : name);
+  const picture = element("div", { class: "panel-picture" }, table.root, note);
+  const root = element("section", { class: "card panel object-panel", "aria-label": title }, element("div", { class: "card-head" }, element("h2", {}, title), words, all), picture);
+  const loader = makeLoader(root, { retry: () => load() });
+  /** @type {TableAnswer | null} */
+  let shown = null;
+  const show = () => {
+    all.hidden = chosen() === "";
+    if (!shown) return;
+    const sort = store.get().sort || usualSort;
+    table.show(sortedRows(shown.rows, columns, sort), sort);
+    words.textContent = summary(shown);
+    note.textContent = shown.rows.length < shown.rows_total ? `The first ${formatCount(shown.rows.length)} of ${countOf(shown.rows_total, one)}.` : "";
+    picture.hidden = shown.rows.length === 0;
+    if (shown.rows.length === 0) loader.say(element("p", { class: "message-title" }, none));
+  };
+  const load = async ({ isQuiet = false } = {}) => {
+    const answer = await loader.run("Reading the table", (stop) => getJson("table", { ...parameters(), limit: MOST_ROWS }, stop), { isQuiet });
+    if (!answer) return;
+    shown = answer;
+    loader.clear();
+    show();
+  };
+  return { root, load, show, cancel: () => loader.cancel() };
+}
+
+/**
+ * The name of a row as a button, and a quiet line under it.
+ * @param {string} name
+ * @param {() => void} choose
+ * @param {...import("./dom.js").Child} below
+ */
+export function nameCell(name, choose, ...below) {
+  const press = (/** @type {Event} */ event) => {
+    event.stopPropagation();
+    choose();
+  };
+  const button = element("button", { class: "function-name name", type: "button", title: visibleText(name), onclick: press }, visibleText(name) || "(no name)");
+  return [element("span", { class: "object-name" }, button, ...(below.length > 0 ? [element("span", { class: "object-more is-quiet" }, ...below)] : []))];
+}
+
+/**
+ * @param {string} key
+ * @param {string} label
+ * @param {(row: ObjectRow) => number | null} value
+ * @param {{format?: (value: number) => string, title?: string}} [how]
+ * @returns {ObjectColumn}
+ */
+export function numberColumn(key, label, value, { format = formatCount, title } = {}) {
+  return {
+    key,
+    label,
+    title,
+    value,
+    isDescending: true,
+    isNumber: true,
+    cell: (row) => {
+      const found = value(row);
+      return found === null ? "–" : found === 0 ? element("span", { class: "is-quiet" }, format(0)) : format(found);
+    },
+  };
+}
+
+/** Columns of everything that was timed. @param {string} histogram @returns {ObjectColumn[]} */
+export function latencyColumns(histogram) {
+  const quantile = (/** @type {"p50_ns" | "p99_ns"} */ which) => (/** @type {ObjectRow} */ row) => row.histograms[histogram]?.[which] ?? null;
+  return [
+    numberColumn("p50", "p50", quantile("p50_ns"), { format: formatDuration, title: "Half took less than this" }),
+    numberColumn("p99", "p99", quantile("p99_ns"), { format: formatDuration, title: "99 of 100 took less than this" }),
+  ];
+}

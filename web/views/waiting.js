@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A service's waits: where each second went, how long threads waited for a CPU, what they waited for, and who woke them. */
+
+import { SPENT } from "../core/kinds.js";
+import { selectorText } from "../core/selector.js";
+import { element, fill, icon } from "./dom.js";
+import { hasChanged, makeGraphPanes } from "./graph-panes.js";
+import { makeLatencyPanel } from "./latency-panel.js";
+import { makeLossStrip } from "./loss-strip.js";
+import { makeSecondPanel } from "./second-panel.js";
+import { brushed, makeServiceHead, selectionOf, unbrushed } from "./service-head.js";
+import { waitSource } from "./wait-source.js";
+
+/**
+ * @typedef {import("../core/route.js").State} State
+ * @typedef {import("./fleet.js").Context} Context
+ * @typedef {import("./fleet.js").View} View
+ */
+
+const SELECTION_KEYS = /** @type {const} */ (["tab", "from", "until", "hosts", "versions", "waits", "idle", "stacks"]);
+const TIME_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions"]);
+
+/** @type {ReadonlyArray<{stacks: State["stacks"], label: string, title: string}>} */
+const STACKS = [
+  { stacks: "", label: "Who waits", title: "The stacks that waited" },
+  { stacks: "both", label: "Off-wake", title: "The stack that waited, and mirrored below it who woke it" },
+  { stacks: "second", label: "By waker", title: "Who ended the waits, by its own stack" },
+];
+
+/**
+ * @param {HTMLElement} place
+ * @param {Context} context
+ * @returns {View}
+ */
+export function mountWaiting(place, context) {
+  const { store, signal } = context;
+  const time = { choose: (/** @type {import("../core/range.js").Range} */ range) => brushed(store, range), back: () => unbrushed(store) };
+  const of = (/** @type {string} */ kind) => () => {
+    const { service, hosts, versions, from, until } = store.get();
+    return { query: selectorText(kind, { service: [service], host: hosts, version: versions }), from, until };
+  };
+  const rows = () => selectionOf(store.get(), store.get().tab === "offcpu" ? { class: store.get().waits } : {});
+  const selection = () => {
+    const { tab, idle, stacks } = store.get();
+    return { ...rows(), idle: tab === "offcpu" ? idle : "", stacks };
+  };
+  const second = makeSecondPanel(context, { parameters: of("time"), ...time });
+  const heat = makeLatencyPanel({ title: "Waiting for a CPU", what: "waits", signal, parameters: of("runqueue"), ...time, height_px: 216 });
+  const strip = makeLossStrip();
+  const choices = makeChoices(store);
+  const body = makeGraphPanes(context, {
+    selection,
+    selectionKeys: SELECTION_KEYS,
+    onAnswer: (answer) => strip.show(answer.quality),
+    source: waitSource({ title: "Waits", waited: "waited", none: "No waits in this range." }),
+    tools: [choices.chips, choices.group],
+  });
+  const head = makeServiceHead(context, { selection: rows, graph: body.graph });
+  const upper = element("div", { class: "charts" }, second.root, heat.root);
+  fill(place, head.root, upper, element("section", { class: "card strip-card" }, strip.root), body.toolbar.root, body.panes, body.dialog);
+  const showControls = (/** @type {State} */ state) => {
+    head.update(state);
+    choices.update(state);
+  };
+  showControls(store.get());
+  second.load();
+  heat.load();
+  body.start();
+  return {
+    update(state, previous) {
+      showControls(state);
+      if (hasChanged(state, previous, TIME_KEYS)) {
+        second.load();
+        heat.load();
+      } else second.show();
+      body.update(state, previous);
+    },
+    refresh() {
+      second.load({ isQuiet: true });
+      heat.load({ isQuiet: true });
+      body.refresh();
+    },
+    unmount() {
+      second.cancel();
+      heat.cancel();
+      body.unmount();
+    },
+  };
+}
+
+/**
+ * What of the waits is looked at: which class, and whose stacks.
+ * @param {import("../state/store.js").Store} store
+ */
+function makeChoices(store) {
+  const chips = element("div", { class: "chips" });
+  const segments = STACKS.map(({ stacks, label, title }) =>
+    element("button", { class: "button toggle", type: "button", title, onclick: () => store.set({ stacks, at: "" }) }, label));
+  const group = element("div", { class: "segments", role: "group", "aria-label": "Whose stacks" }, ...segments);
+  return {
+    chips,
+    group,
+    /** @param {State} state */
+    update({ tab, waits, stacks }) {
+      segments.forEach((segment, at) => segment.setAttribute("aria-pressed", String(STACKS[at].stacks === stacks)));
+      const words = tab === "runqueue" ? ["Runnable"] : waits.map((wait) => SPENT.find(({ key }) => key === wait)?.label ?? wait);
+      const drop = () => store.set({ tab: "offcpu", waits: [], at: "" });
+      fill(chips, ...words.map((word) => element("button", { class: "button is-small chip is-on", type: "button", "aria-label": `All classes instead of ${word}`, onclick: drop }, word, icon("close"))));
+    },
+  };
+}
