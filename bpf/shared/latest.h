@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Where a thread was last seen on a CPU: the stack of one that holds a lock while it runs. */
+/* Where a thread was last seen, on a CPU or back from a long wait: the stack of one that holds a lock. */
 #ifndef EMBERWATCH_LATEST_H
 #define EMBERWATCH_LATEST_H
 
@@ -19,7 +19,7 @@ struct latest {
 /* Key: tid & (LATEST_ENTRIES - 1). Threads that share an entry leave the later one's. */
 BPF_ARRAY(latest, struct latest, LATEST_ENTRIES);
 
-/* Remember the sample of the current thread. */
+/* Remember where the current thread is. */
 static __always_inline void keep_latest(struct process_key *process, u64 user_stack, u64 kernel_stack, u32 buffer)
 {
 	u32 tid = bpf_get_current_pid_tgid(), place = tid & (LATEST_ENTRIES - 1);
