@@ -39,7 +39,7 @@ $(VENV)/installed: pyproject.toml
 	@touch $@
 
 # What the tests build and look with, beside what the program needs.
-TEST_TOOLS := gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl debuginfod:debuginfod
+TEST_TOOLS := gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl debuginfod:debuginfod dwz:dwz
 $(VENV)/test-installed: $(VENV)/installed
 	@missing=; for pair in $(TEST_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  test -e /usr/include/stdlib.h || missing="$$missing libc6-dev"; \
