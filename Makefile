@@ -50,7 +50,7 @@ $(VENV)/test-installed: $(VENV)/installed
 	@touch $@
 
 # Compilers and runtimes whose stacks are walked; Go's comes from PyPI.
-BENCH_TOOLS := perf:linux-perf clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless
+BENCH_TOOLS := perf:linux-perf bpftrace:bpftrace clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless
 $(VENV)/bench-installed: $(VENV)/test-installed
 	@missing=; for pair in $(BENCH_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  if [ -n "$$missing" ]; then echo "install     $$missing"; $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
