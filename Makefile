@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 DEBIAN_BCC := /usr/lib/python3/dist-packages/bcc
 APT := DEBIAN_FRONTEND=noninteractive apt-get
 
-.PHONY: up test bench kernels proto lint clean
+.PHONY: up test bench fuzz kernels proto lint clean
 
 up: $(VENV)/installed
 	@exec $(BIN)/emberwatch up
@@ -20,6 +20,10 @@ test: $(VENV)/test-installed
 
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m tests.bench
+
+# Damaged input for everything that reads files of others, 100,000 mutations in about a quarter of an hour. MUTATIONS=1000 for fewer.
+fuzz: $(VENV)/test-installed
+	$(BIN)/python -m tests.fuzz $(MUTATIONS)
 
 # Debian's kernels under emulation, each with the tests of the BPF programs: about a quarter of an hour a kernel. KERNELS="6.1" for some.
 kernels: $(VENV)/kernels-installed
@@ -39,7 +43,7 @@ $(VENV)/installed: pyproject.toml
 	@touch $@
 
 # What the tests build and look with, beside what the program needs.
-TEST_TOOLS := gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl debuginfod:debuginfod
+TEST_TOOLS := gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl debuginfod:debuginfod dwz:dwz
 $(VENV)/test-installed: $(VENV)/installed
 	@missing=; for pair in $(TEST_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  test -e /usr/include/stdlib.h || missing="$$missing libc6-dev"; \
@@ -50,7 +54,7 @@ $(VENV)/test-installed: $(VENV)/installed
 	@touch $@
 
 # Compilers and runtimes whose stacks are walked; Go's comes from PyPI.
-BENCH_TOOLS := perf:linux-perf clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless
+BENCH_TOOLS := perf:linux-perf bpftrace:bpftrace clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless
 $(VENV)/bench-installed: $(VENV)/test-installed
 	@missing=; for pair in $(BENCH_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  if [ -n "$$missing" ]; then echo "install     $$missing"; $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi

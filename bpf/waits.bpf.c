@@ -5,6 +5,7 @@
  * State: an entry a thread (shared/thread.h); rows of long waits in two buffers; all bounded, see bpf/README.md.
  * Needs: Linux 5.10. Cost: a switch costs two look-ups and no stack while waits are short; see bpf/README.md for the measured figure. */
 #include "shared/events.h"
+#include "shared/latest.h"
 #include "shared/thread.h"
 #include "shared/wait_class.h"
 #include "shared/wait_rows.h"
@@ -263,6 +264,7 @@ int on_back_walked(struct bpf_raw_tracepoint_args *ctx)
 	back->tid = 0;
 	__builtin_memset(&back->key, 0, sizeof(back->key));
 	take_stack(&back->key.own, walk);
+	keep_latest(&walk->process, walk->user_stack, walk->kernel_stack, walk->buffer); /* it may have slept with a lock in hand */
 	if (thread) {
 		bpf_get_current_comm(&thread->comm, sizeof(thread->comm));
 		put_rows(thread, &back->key, back->runnable_ns, setting->threshold_ns, counts);

@@ -20,13 +20,17 @@ from agent.kernel.c_types import TypeWriter
 from agent.kernel.helper_ids import HELPER_IDS
 from agent.kernel.refusal import KernelRefusal
 
-WRITER_VERSION = 5
+WRITER_VERSION = 7
 """Part of the cache key: raise it when the same BTF yields another tree."""
 
 # What the programs take apart, and what BCC's own headers hold by value.
 ROOT_COMPOSITES = (
     "task_struct",
     "mm_struct",
+    "signal_struct",
+    "sighand_struct",
+    "mutex",
+    "rw_semaphore",
     "cfs_rq",
     "files_struct",
     "fdtable",

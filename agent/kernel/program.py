@@ -15,6 +15,7 @@ from agent.kernel.perf_event import possible_cpu_count
 from agent.kernel.release import running_release
 from agent.kernel.ring import RingReader
 from agent.kernel.spec import Hazard, LoadedProgram, ProgramSpec, ProgramType
+from agent.kernel.symbol_names import SymbolNames, symbol_names
 from agent.kernel.system import require_supported_machine
 from agent.kernel.timers import CpuTimers
 from agent.kernel.unwind_maps import UNWIND_MAPS, UnwindMaps
@@ -30,6 +31,7 @@ __all__ = [
     "ProgramSpec",
     "ProgramType",
     "RingReader",
+    "SymbolNames",
     "UnwindMaps",
     "close",
     "delete",
@@ -38,6 +40,7 @@ __all__ = [
     "lookup",
     "possible_cpu_count",
     "read_all",
+    "symbol_names",
     "unwinding_denial",
     "update",
 ]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.lock_programs import LOCK_SOURCES
 from tests.support.wait_program import WAITS
 
 _SPIN = """
@@ -211,7 +212,7 @@ int main(int argc, char **argv)
 		work(1000);
 }
 """,
-}
+} | LOCK_SOURCES
 
 
 @dataclass(frozen=True, slots=True)
