@@ -16,6 +16,8 @@ from tests.support.page_server import PageServer
 # What a scenario's refusals make the console say, and what reading pixels in a test does.
 EXPECTED = re.compile(r"Failed to load resource: the server responded with a status of (400|404|503)|Canvas2D: Multiple readback")
 
+expect.set_options(timeout=30_000)  # A machine with other loads needs longer than the usual 5 s to open a page.
+
 
 @dataclass
 class Opened:
