@@ -12,6 +12,7 @@ import { mountDeploys } from "./views/deploys.js";
 import { mountEvents } from "./views/events.js";
 import { mountFleet } from "./views/fleet.js";
 import { mountFrame } from "./views/frame.js";
+import { mountHeat } from "./views/heat.js";
 import { mountHosts } from "./views/hosts.js";
 import { mountServiceTabs } from "./views/service-tabs.js";
 import { mountSymbols } from "./views/symbols.js";
@@ -29,7 +30,7 @@ const MOUNTS = /** @type {Record<State["view"], (place: HTMLElement, context: Co
   deploys: mountDeploys,
   deploy: mountDeploy,
   events: mountEvents,
-  heat: mountUnknown,
+  heat: mountHeat,
   hosts: mountHosts,
   symbols: mountSymbols,
   unknown: mountUnknown,

@@ -18,7 +18,7 @@ from server.profile.by_replicate import function_shares
 from server.profile.calltree import Indices
 from server.profile.changed import NOTHING, ChangedFunctions, changed_functions, usual_ratio
 from server.profile.diff import Diff, shares
-from server.profile.means import RelativeChange, relative_change, replicates_of
+from server.profile.means import ENOUGH_HOSTS, RelativeChange, paired_change, pairs_of, relative_change, replicates_of
 from server.profile.noise import F64
 from server.query.diff_query import DiffAnswer, SideAnswer, diff_answer
 from server.query.host_query import HostMap, host_map
@@ -129,9 +129,10 @@ class _Cpu:
         self._host_seconds = [
             float((~np.isnan(v)).sum()) * found.slots.step_ns / SECOND_NS for v, found in zip(values, self._maps, strict=True)
         ]
-        a, b = replicates_of(values[0], values[1])
+        is_paired = deploy.comparison.is_canary and min(len(found.hosts) for found in self._maps) < ENOUGH_HOSTS
+        a, b = pairs_of(values[0], values[1]) if is_paired else replicates_of(values[0], values[1])
         self._replicates = a, b
-        self.change: RelativeChange | None = relative_change(a, b)
+        self.change: RelativeChange | None = paired_change(a, b) if is_paired else relative_change(a, b)
 
     def of_side(self, total_ns: int, side: int) -> float:
         """Give what a part of a side's CPU time is a host, or a request."""

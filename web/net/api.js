@@ -36,6 +36,8 @@
  *   after: number, change: number, low: number, high: number, explains: string[], deploy_id: string | null, version: string | null,
  *   compare: {a: EventSide, b: EventSide}}} EventRow
  * @typedef {{query: string, from_s: number, until_s: number}} EventSide
+ * @typedef {{kind: string, column: string, unit: string, from_s: number, until_s: number, step_s: number, hosts: string[], hosts_total: number,
+ *   values: Array<Array<number | null>>}} HostMapAnswer
  * @typedef {import("../core/compare.js").DeploySide} DeploySide
  * @typedef {{name: string, binary: string, code: number, a_share: number, b_share: number, change: number, low: number, high: number,
  *   is_noise: number | boolean, a_total: number, b_total: number, a_self_share: number, b_self_share: number,
