@@ -9,6 +9,7 @@ from server.http.failures import handle_failures
 from server.http.metrics import serve_metrics
 from server.http.page import page_blueprint
 from server.http.reply import dress_replies, json_response
+from server.http.saved import saved_blueprint
 from server.http.services import AppServices
 
 
@@ -21,6 +22,7 @@ def create_app(services: AppServices) -> Flask:
     serve_metrics(app, services)
     app.register_blueprint(api_blueprint(services))
     app.register_blueprint(deploys_blueprint(services))
+    app.register_blueprint(saved_blueprint(services))
     app.register_blueprint(page_blueprint(services))
 
     @app.get("/healthz")

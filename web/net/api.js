@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The API as functions. Every failure is an ApiError that says what failed and what to do; a cancelled request is an AbortError. */
 
+import { frozenKey } from "../core/frozen.js";
+
 /**
  * @typedef {{service: string, cpu_ns: number, cores: number, share: number, spark: Array<number | null>, version: string,
  *   version_since_s: number | null, versions: number, hosts: number, samples: number, lost_share: number, stack_lost_share: number,
@@ -79,6 +81,22 @@ export function apiAddress(name, parameters = {}) {
   return `/api/v1/${name}${text ? `?${text}` : ""}`;
 }
 
+/** Questions that were asked since `beginRecord`, with how many are still open; null when nobody keeps them. @type {{asked: Set<string>, open: number} | null} */
+let record = null;
+/** Answers of a shared view by `frozenKey`: nothing else is asked then. @type {ReadonlyMap<string, unknown> | null} */
+let frozen = null;
+
+/** Keep what is asked from now on, for a share. */
+export function beginRecord() {
+  record = { asked: new Set(), open: 0 };
+  return record;
+}
+
+/** Answer from these alone. @param {Record<string, unknown>} answers by address */
+export function freezeAnswers(answers) {
+  frozen = new Map(Object.entries(answers).map(([address, answer]) => [frozenKey(address), answer]));
+}
+
 /**
  * @param {string} name
  * @param {Parameters} parameters
@@ -87,6 +105,52 @@ export function apiAddress(name, parameters = {}) {
  */
 export async function getJson(name, parameters, signal) {
   const address = apiAddress(name, parameters);
+  if (frozen) return frozenAnswer(frozen, address);
+  const kept = record;
+  if (kept) kept.open += 1;
+  try {
+    const answer = await askedJson(address, signal);
+    kept?.asked.add(address);
+    return answer;
+  } finally {
+    if (kept) kept.open -= 1;
+  }
+}
+
+/**
+ * Write something: POST with a body, or DELETE without one.
+ * @param {string} name
+ * @param {Record<string, unknown> | null} body
+ * @returns {Promise<any>}
+ */
+export async function sendJson(name, body) {
+  const address = apiAddress(name);
+  const response = await fetch(address, {
+    method: body ? "POST" : "DELETE",
+    headers: { "Content-Type": "application/json", Accept: "application/json" },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  }).catch(() => {
+    throw new ApiError("The server cannot be reached.", { hint: "Nothing was kept. Try again.", address });
+  });
+  if (!response.ok) throw await errorFromAnswer(response, address);
+  return response.json();
+}
+
+/**
+ * @param {ReadonlyMap<string, unknown>} answers
+ * @param {string} address
+ */
+function frozenAnswer(answers, address) {
+  const answer = answers.get(frozenKey(address));
+  if (answer === undefined) throw new ApiError("This is a shared picture: what was not in it cannot be shown.", { hint: "Go back, or ask who shared it.", address });
+  return answer;
+}
+
+/**
+ * @param {string} address
+ * @param {AbortSignal | undefined} signal
+ */
+async function askedJson(address, signal) {
   const response = await answerOf(address, signal);
   if (!response.ok) throw await errorFromAnswer(response, address);
   try {
