@@ -21,6 +21,10 @@ test: $(VENV)/test-installed
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m tests.bench
 
+# Two versions of a service on this machine, live: some minutes, ends by itself.
+soak: $(VENV)/test-installed
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/soak/live_deploy.py
+
 # Debian's kernels under emulation, each with the tests of the BPF programs: about a quarter of an hour a kernel. KERNELS="6.1" for some.
 kernels: $(VENV)/kernels-installed
 	$(BIN)/python -m tests.kernels $(KERNELS)

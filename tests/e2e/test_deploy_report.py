@@ -91,6 +91,7 @@ def test_the_report_on_the_page(server: RunningServer, deploy: dict[str, Any], p
     page.get_by_role("link", name=deploy["verdict"]["words"]).click()
     expect(page.locator(".report-table tbody tr")).to_have_count(2)
     expect(page.locator(".report-words")).to_have_text(deploy["verdict"]["words"])
+    expect(page.locator(".saved-panel")).to_be_hidden()
 
 
 def test_a_view_is_saved_and_opened_again(server: RunningServer, page: Page) -> None:
