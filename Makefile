@@ -43,7 +43,7 @@ $(VENV)/installed: pyproject.toml
 	@touch $@
 
 # What the tests build and look with, beside what the program needs.
-TEST_TOOLS := gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl debuginfod:debuginfod
+TEST_TOOLS := gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl debuginfod:debuginfod dwz:dwz
 $(VENV)/test-installed: $(VENV)/installed
 	@missing=; for pair in $(TEST_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  test -e /usr/include/stdlib.h || missing="$$missing libc6-dev"; \
@@ -54,7 +54,7 @@ $(VENV)/test-installed: $(VENV)/installed
 	@touch $@
 
 # Compilers and runtimes whose stacks are walked; Go's comes from PyPI.
-BENCH_TOOLS := perf:linux-perf clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless
+BENCH_TOOLS := perf:linux-perf bpftrace:bpftrace clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless
 $(VENV)/bench-installed: $(VENV)/test-installed
 	@missing=; for pair in $(BENCH_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  if [ -n "$$missing" ]; then echo "install     $$missing"; $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi

@@ -9,6 +9,7 @@
 #include "shared/window.h"
 #include "shared/limit.h"
 #include "shared/sight.h"
+#include "shared/latest.h"
 #include "shared/stack.h"
 #include "shared/home.h"
 #include "shared/registers.h"
@@ -96,24 +97,27 @@ static __always_inline void count(void *inner, struct cpu_key *key, struct tick_
 		tick->map_busy++;
 }
 
+static __always_inline void process_of(struct process_key *process, struct cpu_key *key)
+{
+	process->start_boot_ns = key->start_boot_ns;
+	process->pid = key->pid;
+	process->exec_id = key->exec_id;
+}
+
 /* The stack is as it is: count the sample. */
 static __always_inline void store(struct pending *sample, struct tick_counts *tick)
 {
 	int buffer = sample->buffer;
 	void *counts_inner = counts.lookup(&buffer);
+	struct process_key process = {};
 
 	tick->stack_map_full += (sample->key.user_error == STACK_MAP_FULL) + (sample->key.kernel_error == STACK_MAP_FULL);
 	if (counts_inner)
 		count(counts_inner, &sample->key, tick);
 	else
 		tick->map_busy++;
-}
-
-static __always_inline void process_of(struct process_key *process, struct cpu_key *key)
-{
-	process->start_boot_ns = key->start_boot_ns;
-	process->pid = key->pid;
-	process->exec_id = key->exec_id;
+	process_of(&process, &sample->key);
+	keep_latest(&process, sample->key.user_stack, sample->key.kernel_stack, buffer);
 }
 
 /* Begin a walk at the registers of `ctx`, or at those of user space when the CPU is in the kernel. False when it cannot be. */

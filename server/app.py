@@ -21,15 +21,18 @@ from server.fleet.webhooks import Deliverer, Hooks
 from server.http.app import create_app
 from server.http.listening import bound_sockets, refusal_to_listen
 from server.http.services import AppServices
+from server.http.sizes import MOST_PIECE_BYTES
 from server.ingest.push import Ingest
 from server.ingest.service import add_services
-from server.query.binary_query import NameState
 from server.query.profile_query import ProfileQuery
 from server.store.engine import DirectoryLock, address_of_file
 from server.store.migrate import migrate
-from server.store.protocol import BinaryInfo, RetireLimits
+from server.store.protocol import RetireLimits
 from server.store.sql_store import SqlStore
+from server.symbols.debian_packages import DebianPackages
 from server.symbols.debuginfod import parse_upstreams
+from server.symbols.desk import SymbolDesk
+from server.symbols.file_uploads import FileUploads
 from server.symbols.namer import Namer
 from server.symbols.settings import SymbolSettings
 from server.symbols.unwind_tables import UnwindTables
@@ -119,8 +122,14 @@ class Server:
         return f"{host}:{port}"
 
     def _serve_http(self) -> str:
+        uploads = FileUploads(_symbol_settings(self._settings))
+        self._closing.callback(uploads.close)
         services = AppServices(
-            self._query, name_state=self._name_state, names_pending=self._namer.pending, health=self._health, counters=self._counters
+            self._query,
+            symbols=SymbolDesk(self._namer, uploads, DebianPackages()),
+            health=self._health,
+            counters=self._counters,
+            kind_totals=self._ingest.kind_totals.totals,
         )
         app = create_app(services)
         host = self._settings.http.rpartition(":")[0]
@@ -129,7 +138,7 @@ class Server:
         except OSError as error:
             raise ServerError(f"cannot listen on {self._settings.http}: {error.strerror}; choose another address with --http") from error
         port = sockets[0].getsockname()[1]
-        server = waitress.create_server(app, sockets=sockets, threads=HTTP_THREADS, ident=None)
+        server = waitress.create_server(app, sockets=sockets, threads=HTTP_THREADS, ident=None, max_request_body_size=MOST_PIECE_BYTES)
         thread = threading.Thread(target=self._run_http, args=(server,), name="http", daemon=True)
         thread.start()
         self._closing.callback(server.close)
@@ -143,10 +152,6 @@ class Server:
         except OSError:
             if not self._is_closing.is_set():  # else its descriptors were closed under it, as intended
                 raise
-
-    def _name_state(self, binary: BinaryInfo) -> NameState:
-        state = self._namer.state(binary)
-        return NameState(state.state, state.reason)
 
     def _health(self) -> str:
         """Reading the list of agents touches the database without work: when that fails, its sentence says why."""

@@ -5,14 +5,15 @@ rows of cpu | rows of each event kind | second stacks (wakers, holders) of rows 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from agent.collect.ragged import Index, bounds_from_lengths, flat_index
+from agent.collect.ragged import Index, bounds_from_lengths
 from agent.records.drain import CPU_KEY, CpuDrain, Stacks
 from agent.records.event_drain import EventAccount, EventColumn, EventDrain, WindowDrain
+from agent.records.stack_sets import joined_stacks
 from emberwatch.v1 import batch_pb2 as pb
 
 U64 = npt.NDArray[np.uint64]
@@ -76,26 +77,6 @@ def row_table(drain: WindowDrain) -> RowTable:
         has_stack=np.concatenate((np.repeat([one.stacks is not None for one in drains], lengths), np.ones(extra, np.bool_))),
         stacks=joined_stacks([one.stacks for one in drains if one.stacks is not None]),
         kinds=tuple(kinds),
-    )
-
-
-def joined_stacks(parts: Sequence[Stacks]) -> Stacks:
-    """Stacks of all parts, each hash once. Parts that are one and the same object, as those of one suite are, cost nothing."""
-    distinct = list({id(part): part for part in parts}.values())
-    if len(distinct) == 1:
-        return distinct[0]
-    hashes, firsts = np.unique(np.concatenate([part.hashes for part in distinct]), return_index=True)
-    lengths = np.concatenate([np.diff(part.bounds) for part in distinct])
-    starts = bounds_from_lengths(lengths)[:-1][firsts]
-    bounds = bounds_from_lengths(lengths[firsts])
-    addresses = np.concatenate([part.addresses for part in distinct])
-    return replace(
-        distinct[0],
-        hashes=hashes,
-        bounds=bounds,
-        addresses=addresses[flat_index(starts, lengths[firsts], bounds)],
-        is_truncated=np.concatenate([part.is_truncated for part in distinct])[firsts],
-        stops=np.concatenate([part.stops for part in distinct])[firsts],
     )
 
 

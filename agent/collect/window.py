@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from agent.collect.kind_rows import CPU_KIND, KindRows, RowTable, row_table
 from agent.collect.locate import Locator
+from agent.collect.peers import PeerNames
 from agent.collect.places import PlaceTable
 from agent.collect.ragged import Index
 from agent.collect.rows import MergedRows, RowKeys, merged
@@ -31,6 +32,7 @@ Losses = Mapping[LossReason, int]
 AGENT_SERVICE = b"emberwatch-agent"
 UNKNOWN_SERVICE = b"unknown"
 """For a process that was gone before its service could be told."""
+TCP_KIND = "tcp"
 OVERHEAD_KIND = "overhead"
 _LABEL_BYTES = 256
 _NO_ROWS = np.zeros(0, np.int64)
@@ -61,6 +63,7 @@ class WindowBuilder:
         self._places = PlaceTable()
         self._locator = Locator(self._places)
         self._threads = ThreadNames()
+        self._peers = PeerNames()
 
     def build(
         self, drain: WindowDrain, processes: Callable[[ProcessKey], Process], layout: KernelLayout, facts: WindowFacts
@@ -70,6 +73,7 @@ class WindowBuilder:
             self._places = PlaceTable()
             self._locator = Locator(self._places)
         tables = TableBuilder(self._places)
+        self._peers.begin_window()
         table = row_table(drain)
         losses = StackLosses(StackedRows(table.keys, table.stacks, table.counts, table.kind_of_row))
         series: list[Rows] = []
@@ -117,22 +121,31 @@ class WindowBuilder:
             series=series,
             stacks=where.node_of_row[rows],
             seconds=np.where(kind.second_of_row >= 0, where.node_of_row[kind.second_of_row], 0),
-            objects=_strings(kind.objects, kind.object_of_row, where.tables),
+            objects=self._objects_of_rows(kind, series, where),
             threads=self._threads_of_rows(table.keys["comm"][rows], series, where),
             classes=_strings(kind.classes, kind.class_of_row, where.tables),
         )
         return merged(keys, [(column.merge, column.values) for column in kind.columns])
 
     def _threads_of_rows(self, comms: npt.NDArray[np.bytes_], series_of_row: Index, where: _Found) -> Index:
-        """Answer the string of each row's thread name. Distinct pairs only are looked at one by one."""
+        """Answer the string of each row's thread name."""
         distinct, comm_of_row = np.unique(comms, return_inverse=True)
-        pairs, pair_of_row = np.unique(series_of_row * len(distinct) + comm_of_row, return_inverse=True)
-        names = distinct.tolist()
-        services = [key.service for key in where.series_keys]
-        strings = [
-            where.tables.string(self._threads.name(services[pair // len(names)], names[pair % len(names)])) for pair in pairs.tolist()
-        ]
-        return np.array(strings, np.int64)[pair_of_row]
+        return _strings_by_service(distinct.tolist(), comm_of_row, self._threads.name, (series_of_row, where))
+
+    def _objects_of_rows(self, kind: KindRows, series_of_row: Index, where: _Found) -> Index:
+        """Answer the string of each row's object; peers are so many that a service has only some of them by name."""
+        if kind.kind == TCP_KIND:
+            return _strings_by_service(kind.objects, kind.object_of_row, self._peers.name, (series_of_row, where))
+        return _strings(kind.objects, kind.object_of_row, where.tables)
+
+
+def _strings_by_service(texts: Sequence[bytes], of_row: Index, name: Callable[[bytes, bytes], bytes], found: tuple[Index, _Found]) -> Index:
+    """Answer the string of each row, named by its service and its text. Distinct pairs only are looked at one by one."""
+    series_of_row, where = found
+    pairs, pair_of_row = np.unique(series_of_row * len(texts) + of_row, return_inverse=True)
+    services = [key.service for key in where.series_keys]
+    strings = [where.tables.string(name(services[pair // len(texts)], texts[pair % len(texts)])) for pair in pairs.tolist()]
+    return np.array(strings, np.int64)[pair_of_row]
 
 
 def _strings(texts: Sequence[bytes], of_row: Index, tables: TableBuilder) -> Index:

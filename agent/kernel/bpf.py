@@ -45,7 +45,9 @@ class Command(IntEnum):
     RAW_TRACEPOINT_OPEN = 17
     MAP_LOOKUP_BATCH = 24
     MAP_LOOKUP_AND_DELETE_BATCH = 25
+    LINK_CREATE = 28
     ENABLE_STATS = 32
+    ITER_CREATE = 33
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,16 @@ def attach_raw_tracepoint(name: str, program: int) -> int:
         return bpf(Command.RAW_TRACEPOINT_OPEN, _attributes("<QI", ctypes.addressof(buffer), program))
     except OSError as error:
         raise KernelError(f"attach to raw tracepoint {name}: {error.strerror}") from error
+
+
+def link_create(program: int, attach_type: int, iterated: tuple[int, int]) -> int:
+    """Join a program to what it goes through: address and size of a union bpf_iter_link_info. Raises OSError."""
+    return bpf(Command.LINK_CREATE, _attributes("<IIIIQI", program, 0, attach_type, 0, *iterated))
+
+
+def iter_create(link: int) -> int:
+    """A descriptor that runs the program of a link when it is read. Raises OSError."""
+    return bpf(Command.ITER_CREATE, _attributes("<II", link, 0))
 
 
 def enable_run_time_statistics() -> int:

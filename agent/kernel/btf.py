@@ -154,6 +154,17 @@ class Btf:
         """The id of the struct or union of this name, None when there is none."""
         return self._composites.get(name)
 
+    def section_offsets(self, section: str) -> dict[str, int]:
+        """Where each variable of a section of the kernel lies in it: those of one CPU in .data..percpu."""
+        found: dict[str, int] = {}
+        for type_id in self.ids_of_kind(Kind.SECTION):
+            place = self._place(type_id)
+            if self.name(type_id) == section:
+                count = self._words[place + 1] & 0xFFFF
+                for at in range(place + 3, place + 3 + 3 * count, 3):
+                    found[self.name(self._words[at])] = self._words[at + 1]
+        return found
+
     def ids_of_kind(self, *kinds: Kind) -> list[int]:
         wanted = frozenset(kinds)
         return [i + 1 for i, place in enumerate(self._places) if (self._words[place + 1] >> 24) & 0x1F in wanted]

@@ -20,13 +20,22 @@ from agent.kernel.c_types import TypeWriter
 from agent.kernel.helper_ids import HELPER_IDS
 from agent.kernel.refusal import KernelRefusal
 
-WRITER_VERSION = 3
+WRITER_VERSION = 6
 """Part of the cache key: raise it when the same BTF yields another tree."""
 
 # What the programs take apart, and what BCC's own headers hold by value.
 ROOT_COMPOSITES = (
     "task_struct",
     "mm_struct",
+    "signal_struct",
+    "sighand_struct",
+    "mutex",
+    "rw_semaphore",
+    "cfs_rq",
+    "files_struct",
+    "fdtable",
+    "file",
+    "inode",
     "pt_regs",
     "bpf_perf_event_data",
     "bpf_raw_tracepoint_args",
@@ -36,6 +45,12 @@ ROOT_COMPOSITES = (
     "bpf_cgroup_storage_key",
     "__sk_buff",
     "bpf_pidns_info",
+    "bpf_iter__bpf_map_elem",
+    "bpf_iter__task_file",
+    "file",
+    "inode",
+    "socket",
+    "tcp_sock",
 )
 ROOT_TYPEDEFS = ("bpf_user_pt_regs_t",)
 NOTE_BUILD_ID = 3
@@ -115,6 +130,11 @@ def vmlinux_header(btf: Btf) -> str:
     flags = "#define EMBERWATCH_REGS_CSX 1\n" if _has_csx(btf) else ""
     flags += "#define EMBERWATCH_TASK_PT_REGS 1\n" if _has_helper(btf, "BPF_FUNC_task_pt_regs") else ""
     flags += "#define EMBERWATCH_TYPED_TASK 1\n" if _has_helper(btf, "BPF_FUNC_get_current_task_btf") else ""
+    flags += "#define EMBERWATCH_SCHED_EXIT 1\n" if _has_tracepoint(btf, "sched_exit_tp") else ""
+    places = _per_cpu_places(btf)
+    if places is not None:
+        flags += f"#define EMBERWATCH_RUNQUEUES_AT {places[0]}\n#define EMBERWATCH_PREEMPT_COUNT_AT {places[1]}\n"
+    flags += f"#define EMBERWATCH_IN_IOWAIT_BIT {_member_bit(btf, 'task_struct', 'in_iowait')}\n"
     return f"#ifndef __VMLINUX_H__\n#define __VMLINUX_H__\n#pragma GCC system_header\n{flags}{body}#endif\n"
 
 
@@ -170,6 +190,35 @@ def _has_csx(btf: Btf) -> bool:
 def _has_helper(btf: Btf, name: str) -> bool:
     """Whether the kernel itself knows a helper (bpf_task_pt_regs came with 5.15)."""
     return any(name == known for type_id in btf.ids_of_kind(Kind.ENUM, Kind.ENUM64) for known, _value in btf.enumerators(type_id))
+
+
+def _has_tracepoint(btf: Btf, name: str) -> bool:
+    """Whether there is a tracepoint: each has a typedef for its probes."""
+    return any(btf.name(type_id) == f"btf_trace_{name}" for type_id in btf.ids_of_kind(Kind.TYPEDEF))
+
+
+def _per_cpu_places(btf: Btf) -> tuple[int, int] | None:
+    """Where the run queue and the preempt count of a CPU lie in its own memory; None when BTF does not tell."""
+    offsets = btf.section_offsets(".data..percpu")
+    count = offsets.get("__preempt_count")
+    if count is None and "pcpu_hot" in offsets:  # 6.2 to 6.14
+        count = offsets["pcpu_hot"] + _member_bit(btf, "pcpu_hot", "preempt_count") // 8
+    return (offsets["runqueues"], count) if count is not None and "runqueues" in offsets else None
+
+
+def _member_bit(btf: Btf, composite: str, member: str) -> int:
+    """Offset in bits of a member, also of an unnamed struct or union in it; 0 when there is none."""
+    type_id = btf.composite(composite)
+    pending = [(type_id, 0)] if type_id is not None else []
+    while pending:
+        inner, base = pending.pop()
+        for each in btf.members(inner):
+            if each.name == member:
+                return base + each.offset_bits
+            target = btf.resolve(each.type_id)
+            if not each.name and btf.kind(target) in (Kind.STRUCT, Kind.UNION):
+                pending.append((target, base + each.offset_bits))
+    return 0
 
 
 def _read_btf(path: Path) -> Btf:

@@ -9,11 +9,13 @@ from agent.kernel.attempts import require_rights
 from agent.kernel.bpf import close, delete, drain, lookup, read_all, update
 from agent.kernel.buffers import BUFFERS, BufferedMap, MapShape, flip
 from agent.kernel.denylist import denials, refuse_denied
+from agent.kernel.iterator import Iterator
 from agent.kernel.loader import load
 from agent.kernel.perf_event import possible_cpu_count
 from agent.kernel.release import running_release
 from agent.kernel.ring import RingReader
 from agent.kernel.spec import Hazard, LoadedProgram, ProgramSpec, ProgramType
+from agent.kernel.symbol_names import SymbolNames, symbol_names
 from agent.kernel.system import require_supported_machine
 from agent.kernel.timers import CpuTimers
 from agent.kernel.unwind_maps import UNWIND_MAPS, UnwindMaps
@@ -23,11 +25,13 @@ __all__ = [
     "UNWIND_MAPS",
     "BufferedMap",
     "CpuTimers",
+    "Iterator",
     "MapShape",
     "Program",
     "ProgramSpec",
     "ProgramType",
     "RingReader",
+    "SymbolNames",
     "UnwindMaps",
     "close",
     "delete",
@@ -36,6 +40,7 @@ __all__ = [
     "lookup",
     "possible_cpu_count",
     "read_all",
+    "symbol_names",
     "unwinding_denial",
     "update",
 ]

@@ -13,6 +13,8 @@ class ProgramType(Enum):
     PERF_EVENT = "PERF_EVENT"
     TRACEPOINT = "TRACEPOINT"
     RAW_TRACEPOINT = "RAW_TRACEPOINT"
+    ITERATOR = "TRACING"
+    """Named bpf_iter__<what it goes through>."""
 
 
 class Hazard(Enum):

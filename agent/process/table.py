@@ -76,7 +76,9 @@ class ProcessTable:
         self._entries: OrderedDict[ProcessKey, _Entry] = OrderedDict()
         self._newest: dict[tuple[int, int], ProcessKey] = {}
         self._in_exec: set[ProcessKey] = set()
-        """Looked at soon: in the middle of an exec, or told of at one."""
+        """Met in the middle of an exec: looked at again soon."""
+        self._expected: set[ProcessKey] = set()
+        """Told of at an exec, without samples yet: looked at soon."""
         self._changed: set[ProcessKey] | None = None
         self._window = 0
         self._counts = TableCounts()
@@ -98,8 +100,8 @@ class ProcessTable:
     def expect(self, keys: Iterable[ProcessKey]) -> None:
         """Programs that began a moment ago: read by `see` when they have had the time to load their libraries, if they still live then."""
         for key in keys:
-            if key not in self._entries and key not in self._in_exec and self._revisits.plan(key):
-                self._in_exec.add(key)
+            if key not in self._entries and key not in self._expected and self._revisits.plan(key):
+                self._expected.add(key)
 
     def watch(self) -> Callable[[], set[ProcessKey]]:
         """Gives a function that tells, once each, which processes were found, mapped something else, or were forgotten since now."""
@@ -201,10 +203,13 @@ class ProcessTable:
 
     def _revisit(self, key: ProcessKey, step: int) -> None:
         entry = self._entries.get(key)
+        is_expected = key in self._expected
+        self._expected.discard(key)
         if entry is None and key in self._in_exec:
             self._in_exec.discard(key)
-            if self._reader.is_listed(key.pid) and self._rate.take():
-                self._enter(key, step)
+            self._enter(key, step)
+        elif entry is None and is_expected and self._reader.is_listed(key.pid) and self._rate.take():
+            self._enter(key, step)
         elif entry is not None and entry.image is not None:
             self._refresh(key, entry, self._now_s())
             self._revisits.plan(key, step)

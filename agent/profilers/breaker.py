@@ -66,6 +66,7 @@ class Breaker:
         self._is_cycling = False
         self._off_until_ns = 0
         self._on_before_ns = 0
+        self._duty = 1.0
         links.attach()
         self._is_on = True
         self._window_start_ns = self._on_since_ns = self._looked_ns = now_ns()
@@ -80,6 +81,11 @@ class Breaker:
     def is_cycling(self) -> bool:
         """Whether they run for a part of the time only."""
         return self._is_cycling
+
+    @property
+    def duty(self) -> float:
+        """Share of the last whole window for which the programs ran; 1 before there was one."""
+        return self._duty
 
     def tick(self) -> float | None:
         """Look at the rate, attach or detach. Seconds until it must be called again."""
@@ -113,7 +119,9 @@ class Breaker:
         on_ns, self._on_before_ns = self._on_before_ns, 0
         if self._is_on:
             on_ns += max(0, end_ns - max(start_ns, self._on_since_ns))
-        return Share(min(on_ns, end_ns - start_ns), end_ns - start_ns)
+        share = Share(min(on_ns, end_ns - start_ns), end_ns - start_ns)
+        self._duty = share.on_ns / share.window_ns if share.window_ns else 1.0
+        return share
 
     def close(self) -> None:
         """Detach for good."""

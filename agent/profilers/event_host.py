@@ -27,7 +27,8 @@ class Scratch(IntEnum):
     SYSCALL = 3
     LOCK = 4
     FUTEX = 5
-    TCP = 6
+    HOLDER = 6
+    TCP = 7
 
 
 @dataclass(frozen=True, slots=True)

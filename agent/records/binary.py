@@ -2,13 +2,13 @@
 """A binary as the agent knows it; the fields are those of emberwatch.v1.Binary."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from emberwatch.v1 import batch_pb2 as pb
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryId:
-    """Identity of a binary; see emberwatch.v1.BinaryId for the meaning of each part."""
+class BinaryId(NamedTuple):
+    """Identity of a binary; see emberwatch.v1.BinaryId for the meaning of each part. A tuple, for it is looked up all the time."""
 
     build_id_kind: pb.BuildIdKind
     build_id: bytes

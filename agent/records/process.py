@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,9 @@ import numpy.typing as npt
 from agent.records.binary import Binary
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessKey:
-    """Identity of one program in one process: changes with PID reuse (start) and with exec (exec_id).
+class ProcessKey(NamedTuple):
+    """Identity of one program in one process: changes with PID reuse (start) and with exec (exec_id). A tuple, for it is looked up all
+    the time.
 
     `start_boot_ns` is task_struct.group_leader.start_boottime; `exec_id` is task_struct.self_exec_id.
     """

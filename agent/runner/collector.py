@@ -30,6 +30,7 @@ from agent.records.folded import Folded, Tables, message_from_folded
 from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Process, ProcessKey
 from agent.records.window import WindowFacts, WindowTime
+from agent.runner.addresses import HostAddresses
 from agent.runner.identity import agent_id, read_machine_id
 from agent.runner.lifeline import Lifeline
 from agent.runner.own_cost import OwnCost, give_back_code, give_back_memory
@@ -72,6 +73,7 @@ class Collector:
         self._epoch_unix_ns = clock.unix_ns()
         self._sequence = 1
         self._pending_names = 0
+        self._addresses = HostAddresses()
         self._windows = 0
 
     def run(self, lifeline: Lifeline) -> None:
@@ -200,7 +202,9 @@ class Collector:
     def _host_facts(self, layout: KernelLayout, kinds: KindFacts) -> pb.HostFacts:
         counts = self._unwinder.counts() if self._unwinder is not None else TableCounts()
         unwinding = UnwindFacts(self._profiler.unwinding_denial, counts.evicted, counts.missing)
-        return health.host_facts(self._settings, layout, self._spool.state(), kinds, unwinding)
+        facts = health.host_facts(self._settings, layout, self._spool.state(), kinds, unwinding)
+        facts.flags.extend(f"address:{address}" for address in self._addresses.at(self._clock.monotonic_ns()))
+        return facts
 
     def _find(self, key: ProcessKey) -> Process:
         self._processes.update((key,))

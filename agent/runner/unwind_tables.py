@@ -41,6 +41,10 @@ class TableSource(Protocol):
         """Whether an answer will come without asking again."""
         ...
 
+    def prefer(self, samples: Mapping[BinaryId, float], /) -> None:
+        """How much those are used that are waited for."""
+        ...
+
 
 @dataclass(slots=True)
 class TableCounts:
@@ -75,12 +79,14 @@ class ResidentTables:
         self._source = source
         self._open_binary = open_binary
         self._tables: dict[BinaryId, _Table] = {}
+        self._waiting: set[BinaryId] = set()
+        """Those whose table is on its way."""
         self._counts = TableCounts()
 
     @property
     def is_waiting(self) -> bool:
         """Whether tables are on their way."""
-        return any(table.placed is TableMiss.PENDING and not table.rows_wanted for table in self._tables.values())
+        return bool(self._waiting)
 
     def use(self, key: ProcessKey, binary: Binary) -> Placed:
         """Where the table of a binary lies, for a process that maps it; asked for when it is new."""
@@ -101,12 +107,9 @@ class ResidentTables:
         """Take what has come, and ask again for what was not taken; gives the binaries whose walk changed, by process."""
         ready = self._source.take_ready()
         changed: dict[ProcessKey, set[BinaryId]] = {}
-        for binary_id, table in self._tables.items():
-            if (
-                table.placed is TableMiss.PENDING
-                and not table.rows_wanted
-                and (binary_id in ready or not self._source.is_pending(binary_id))
-            ):
+        for binary_id in sorted(self._waiting, key=lambda binary_id: -self._tables[binary_id].samples):
+            table = self._tables[binary_id]
+            if binary_id in ready or not self._source.is_pending(binary_id):
                 self._ask(table)
                 if table.placed is not TableMiss.PENDING:
                     for key in table.users:
@@ -125,6 +128,8 @@ class ResidentTables:
             if table.unused_windows > UNUSED_WINDOWS:
                 self._take_out(table)
                 del self._tables[table.binary.id]
+                self._waiting.discard(table.binary.id)
+        self._source.prefer({binary_id: self._tables[binary_id].samples for binary_id in self._waiting})
         waiting = sorted((t for t in self._tables.values() if t.rows_wanted and t.users), key=lambda t: -t.samples)
         changed: set[ProcessKey] = set()
         for table in waiting[:_MOST_PLACED]:
@@ -148,10 +153,13 @@ class ResidentTables:
         finally:
             if fd is not None:
                 os.close(fd)
+        self._waiting.discard(table.binary.id)
         if isinstance(answer, UnwindTable):
             self._place(table, answer)
             return
         table.placed = answer
+        if answer is TableMiss.PENDING:
+            self._waiting.add(table.binary.id)
         if answer not in (TableMiss.PENDING, TableMiss.NO_RULES):
             self._counts.missing += 1
             log.warning("no unwind table path=%s reason=%s", table.binary.path.decode("utf-8", "replace"), answer.name)

@@ -7,10 +7,10 @@ get() -> held in memory? -> answer
 
 import logging
 import os
-import queue
 import threading
 from collections import Counter, OrderedDict
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +19,6 @@ from agent.records.unwind import TableMiss, UnwindTable
 from agent.unwind.cache import TableCache
 from agent.unwind.decoder import Decoder
 from agent.unwind.table_file import TableError, identity_digest, unpack_table
-from emberwatch.v1.batch_pb2 import BUILD_ID_KIND_UNSPECIFIED
 
 log = logging.getLogger(__name__)
 
@@ -79,21 +78,24 @@ class SourceCounts:
     """Answers PENDING because too many were waiting."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(slots=True)
 class _Order:
-    """A wish; in the order they came, for the busiest programs are met first, but large files let all others pass."""
+    """A wish."""
 
-    is_large: bool
-    number: int
-    binary_id: BinaryId = field(compare=False)
-    digest: bytes = field(compare=False)
-    source: int | None = field(compare=False)
+    binary_id: BinaryId
+    digest: bytes
+    source: int | None
     """A descriptor that the worker closes; None when the file is gone."""
+    size_bytes: int
+    samples: float = 0.0
+    """Of the processes that map it, as last told."""
+
+    def gain(self) -> float:
+        """What is gained by a second of work; most gain first makes the fewest samples wait. Small files cost about the same."""
+        return (self.samples + 1) / (1 + self.size_bytes // _LARGE_BYTES)
 
 
 _LARGE_BYTES = 16 << 20
-_LAST = _Order(False, 0, BinaryId(BUILD_ID_KIND_UNSPECIFIED, b"", b""), b"", None)
-"""Tells the worker to end; comes before all others."""
 
 
 class TableSource:
@@ -115,9 +117,10 @@ class TableSource:
         self._ready: set[BinaryId] = set()
         self._counts = SourceCounts()
         self._misses: Counter[TableMiss] = Counter()
-        self._ordered = 0
-        self._orders: queue.PriorityQueue[_Order] = queue.PriorityQueue()
-        self._closing = threading.Event()
+        self._orders: dict[BinaryId, _Order] = {}
+        """In the order they came, for the busiest programs are met first. The one being served is not in it."""
+        self._changed = threading.Condition(self._lock)
+        self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="unwind-tables", daemon=True)
         self._thread.start()
 
@@ -133,7 +136,7 @@ class TableSource:
             if found is not None:
                 self._held.move_to_end(binary_id)
                 return found
-            if binary_id in self._pending or self._closing.is_set():
+            if binary_id in self._pending or self._is_closing:
                 return TableMiss.PENDING
             if len(self._pending) >= self._settings.waiting:
                 self._counts = replace(self._counts, put_off=self._counts.put_off + 1)
@@ -144,8 +147,8 @@ class TableSource:
             except OSError:
                 return TableMiss.UNREADABLE
             self._pending.add(binary_id)
-            self._ordered += 1
-            self._orders.put(_Order(size_bytes > _LARGE_BYTES, self._ordered, binary_id, identity_digest(binary_id), own))
+            self._orders[binary_id] = _Order(binary_id, identity_digest(binary_id), own, size_bytes)
+            self._changed.notify()
         return TableMiss.PENDING
 
     def take_ready(self) -> set[BinaryId]:
@@ -159,6 +162,20 @@ class TableSource:
         with self._lock:
             return binary_id in self._pending
 
+    @property
+    def waiting(self) -> int:
+        """Binaries that the worker has not begun yet."""
+        with self._lock:
+            return len(self._orders)
+
+    def prefer(self, samples: Mapping[BinaryId, float]) -> None:
+        """How much binaries are used that are waited for: what makes most samples whole is made first."""
+        with self._lock:
+            for binary_id, count in samples.items():
+                order = self._orders.get(binary_id)
+                if order is not None:
+                    order.samples = count
+
     def counts(self) -> SourceCounts:
         """Counters."""
         with self._lock:
@@ -171,15 +188,16 @@ class TableSource:
 
     def close(self, timeout_s: float = 1.0) -> None:
         """End the worker; what waits is dropped. A file that is being decoded is waited for no longer than `timeout_s`."""
-        self._closing.set()
-        self._orders.put(_LAST)
+        with self._lock:
+            self._is_closing = True
+            self._changed.notify()
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
         cache = TableCache(self._settings.directory, self._settings.disk_bytes)
         self._decoder.start()
         try:
-            while (order := self._orders.get()) is not _LAST:
+            while (order := self._next()) is not None:
                 try:
                     self._serve(cache, order)
                 finally:
@@ -187,10 +205,28 @@ class TableSource:
                         os.close(order.source)
         finally:
             self._decoder.close()
-            while not self._orders.empty():
-                left = self._orders.get()
+            for left in self._orders.values():
                 if left.source is not None:
                     os.close(left.source)
+
+    def _next(self) -> _Order | None:
+        """Waits for the next order; None at the end."""
+        with self._lock:
+            if not self._orders and not self._is_closing and self._held:
+                counts = self._counts
+                log.info(
+                    "unwind tables made from_disk=%d from_fleet=%d decoded=%d without=%d",
+                    counts.from_disk,
+                    counts.from_fleet,
+                    counts.decoded,
+                    sum(self._misses.values()),
+                )
+            while not self._orders and not self._is_closing:
+                self._changed.wait()
+            if self._is_closing:
+                return None
+            best = max(self._orders.values(), key=_Order.gain)
+            return self._orders.pop(best.binary_id)
 
     def _serve(self, cache: TableCache, order: _Order) -> None:
         known = cache.get(order.digest)

@@ -13,7 +13,10 @@
 #include "shared/home.h"
 #include "shared/unwind_begin.h"
 
-/* Frames of the tracepoint's own between it and the code that it lies in are left to the collector (agent/profilers/event_stacks.py). */
+enum {
+	OWN_FRAMES = 2, /* innermost in the kernel part: the program, and what calls programs (bpf_trace_run) */
+};
+
 struct event_walk {
 	struct process_key process;
 	u64 user_stack;
@@ -78,7 +81,7 @@ static __always_inline void walk_event(struct bpf_raw_tracepoint_args *ctx, u32 
 	walk = begin_walk(scratch, &current->process, buffer);
 	if (!walk)
 		return;
-	walk->kernel_stack = store_stack(ctx, 0, STOP_NONE, &home, &walk->kernel_error);
+	walk->kernel_stack = store_stack(ctx, OWN_FRAMES, STOP_NONE, &home, &walk->kernel_error);
 	if (current->has_memory) {
 		if (setting->is_unwinding)
 			at = begin_unwinding(scratch, &current->process);

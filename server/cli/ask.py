@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from server.errors import BadRequest, ServerError
+from server.errors import BadRequest, Overloaded, ServerError
 from server.query.complaint import QueryError
 
 _TIMEOUT_S = 60.0
+_TRY_AGAIN = 503
 _UNPRINTABLE = re.compile(r"[^!-~]")
 _KINDS = ("application/json", "text/plain")
 """What the API answers with."""
@@ -60,13 +61,19 @@ class Api:
         headers = {"Content-Type": "application/json"}
         return self._object(self._answer(urllib.request.Request(f"{self.url}/api/v1/{path}", raw, headers, method="POST"), ""))
 
+    def put(self, path: str, data: bytes, content_range: str) -> dict[str, Any]:
+        """The answer to a piece of a file. Raises as `get` does, and Overloaded when the same piece may be sent again later."""
+        headers = {"Content-Type": "application/octet-stream", "Content-Range": content_range}
+        return self._object(self._answer(urllib.request.Request(f"{self.url}/api/v1/{path}", data, headers, method="PUT"), ""))
+
     def _answer(self, request: urllib.request.Request, question: str) -> bytes:
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
                 body: bytes = answer.read()
                 kind = answer.headers.get_content_type()
         except urllib.error.HTTPError as error:
-            raise BadRequest(_words(error, self.url, question)) from error
+            refusal = Overloaded if error.code == _TRY_AGAIN else BadRequest
+            raise refusal(_words(error, self.url, question)) from error
         except http.client.HTTPException as error:
             raise self._stranger() from error
         except OSError as error:
@@ -96,7 +103,7 @@ class Api:
     def await_names(self, timeout_s: float) -> None:
         """Wait until the server looks for no names any more, or the time is over: names that come later are shown later."""
         until_s = time.monotonic() + timeout_s
-        while self.get_json("symbols")["pending"] and time.monotonic() < until_s:
+        while self.get_json("symbols", limit="1")["pending"] and time.monotonic() < until_s:
             time.sleep(0.1)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""emberwatch: up, serve, record, query, search, diff, deploy."""
+"""emberwatch: up, serve, record, query, search, diff, deploy, symbols."""
 
 import json
 import logging
@@ -7,14 +7,10 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from server.cli.ask import Api, api_at
 from server.cli.deploy import Asked, as_json, deploy_body, render_deploys
@@ -25,12 +21,12 @@ from server.cli.object_formats import ask_about, usual_format
 from server.cli.operator_options import UNITS, operator_parameters, with_operators
 from server.cli.options import with_settings
 from server.cli.output import paper_of, try_output, write_answer, write_text
+from server.cli.progress import errors_in_words, progress
 from server.cli.record import RECORDED_KINDS, Recording, record
-from server.cli.record import Progress as Told
 from server.cli.search import SearchFormat, render_search
+from server.cli.symbols import symbols
 from server.cli.up import run_up, say_line
 from server.config import Settings, checked
-from server.errors import ServerError
 from server.query.grouping import By
 from server.query.idle import Idle
 
@@ -50,11 +46,14 @@ def main() -> None:
     """Continuous profiling: collect, store, name and show where the CPUs of a fleet spend their time."""
 
 
+main.add_command(symbols)
+
+
 @main.command()
 @with_settings
 def up(**values: Any) -> None:
     """Server and agent on this host, until Ctrl-C."""
-    with _errors_in_words():
+    with errors_in_words():
         run_up(checked(Settings(**values)), say_line)
 
 
@@ -65,7 +64,7 @@ def up(**values: Any) -> None:
 )
 def serve(ready_fd: int, **values: Any) -> None:
     """The server alone; agents on other machines send to its gRPC port."""
-    with _errors_in_words():
+    with errors_in_words():
         settings = checked(Settings(**values))
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # Its own lines say less than ours; read when gRPC is imported.
         from server.app import Server
@@ -117,9 +116,9 @@ def record_command(
     def answer(api: Api, selector: str, from_s: float) -> bytes:
         return api.get(ask.path, query=selector, **{"from": f"{from_s:.3f}"}, **ask.parameters)
 
-    with _errors_in_words():
+    with errors_in_words():
         try_output(output)
-        with _progress() as told:
+        with progress() as told:
             body = record(recording, answer, told)
         write_answer(body, chosen, output)
 
@@ -140,7 +139,7 @@ def query_command(
 
     For example 'cpu{service="checkout"}', 'offcpu{class="lock"}' or 'syscall{host="web-1"}'.
     """
-    with _errors_in_words():
+    with errors_in_words():
         unit = by if by in UNITS else ""
         ask = ask_about(selector, Format(wanted), by or "", idle or "").with_more(operator_parameters(operators, unit or ""))
         body = api_at(url).get(ask.path, query=selector, **{"from": from_}, until=until, **ask.parameters)
@@ -157,7 +156,7 @@ def query_command(
 @click.option("--format", "wanted", type=click.Choice([f.value for f in SearchFormat]), default=SearchFormat.TABLE.value, show_default=True)
 def search_command(text: str, regex: bool, selector: str, from_: str, until: str, url: str, wanted: str) -> None:
     """Which services spend time in functions whose name holds TEXT (=TEXT: is TEXT), over the whole fleet."""
-    with _errors_in_words():
+    with errors_in_words():
         asked = {"query": selector, "from": from_, "until": until, "search": text, "mode": "regex" if regex else "text"}
         paper = paper_of(None)
         write_text(render_search(api_at(url).get("search", **asked), SearchFormat(wanted), paper), paper, None)
@@ -190,7 +189,7 @@ def diff_command(
 
     A file that exists is taken as a file.
     """
-    with _errors_in_words():
+    with errors_in_words():
         sides = Given(left, left_from or from_, left_until or until), Given(right, right_from or from_, right_until or until)
         body = diff_body(*sides, api_at(url), DiffFormat(wanted))
         paper = paper_of(None)
@@ -209,30 +208,9 @@ def diff_command(
 @click.option("--format", "wanted", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def deploy_command(url: str, wanted: str, **given: Any) -> None:
     """List deploys, show what VERSION of SERVICE changed, or say something of it with --note or --requests-per-s."""
-    with _errors_in_words():
+    with errors_in_words():
         answer = deploy_body(api_at(url), Asked(**given))
         write_text(as_json(answer) if wanted == "json" else render_deploys(answer), paper_of(None), None)
-
-
-@contextmanager
-def _errors_in_words() -> Iterator[None]:
-    """Our own errors end a command with their sentence and status 1, without a traceback."""
-    try:
-        yield
-    except ServerError as error:
-        raise click.ClickException(str(error)) from error
-
-
-@contextmanager
-def _progress() -> Iterator[Told]:
-    """A bar on a terminal's standard error; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda _, __: None
-        return
-    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=1.0)
-        yield lambda what, share: bar.update(task, description=what, completed=min(share, 1.0))
 
 
 def _stay(ready_fd: int, facts: dict[str, str]) -> None:

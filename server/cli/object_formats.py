@@ -65,7 +65,7 @@ def render_answer(body: bytes, wanted: Format, paper: Paper) -> str:
         return "no data in this range\n"
     columns = _columns(answer)
     cells = [[title for title, _ in columns], *([cell(row) for _, cell in columns] for row in answer["rows"])]
-    lines = [_headline(answer)], _rest(answer)
+    lines = [_headline(answer), *_lost(answer)], _rest(answer)
     return _rich(cells, lines, paper.width) if paper.is_terminal else _plain(cells, lines)
 
 
@@ -160,6 +160,12 @@ def _functions(functions: Sequence[Json]) -> str:
     return f"{safe(named[0]['name'])} {percent(named[0]['share'])}" if named else "-"
 
 
+def _lost(answer: Json) -> list[str]:
+    """Say what is missing, when something is."""
+    reasons = [f"{reason.lower()} {quantity(count, 'count')}" for reason, count in answer["lost"].items()]
+    return [", ".join([f"lost {percent(answer['lost_share'], 2)}", *reasons])] if reasons else []
+
+
 def _rest(answer: Json) -> list[str]:
     hidden = answer["rows_total"] - len(answer["rows"])
     return [f"... and {hidden} more"] if hidden > 0 else []
@@ -182,7 +188,8 @@ def _rich(cells: Sequence[Sequence[str]], lines: tuple[list[str], list[str]], wi
         table.add_row(*(Text(cell) for cell in row))
     console = Console(file=io.StringIO(), width=width, force_terminal=True, highlight=False)
     with console.capture() as captured:
-        console.print(Text(lines[0][0], style="bold"))
+        for line in lines[0]:
+            console.print(Text(line, style="bold" if line is lines[0][0] else "dim"))
         console.print()
         console.print(table)
         for line in lines[1]:

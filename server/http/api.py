@@ -18,7 +18,6 @@ from server.http.services import AppServices
 from server.http.sizes import DEFAULT_DEPTH, DEFAULT_WIDTH_PX, MOST_DEPTH, MOST_ROWS, MOST_WIDTH_PX
 from server.interop.folded import export_lines
 from server.profile.cut import View
-from server.query.binary_query import binaries
 from server.query.complaint import did_you_mean
 from server.query.fleet_query import agents, fleet, label_names, label_values
 from server.query.profile_query import FIXED_LABELS, Profile
@@ -112,23 +111,6 @@ def _fleet_routes(api: Blueprint, services: AppServices) -> None:
     @api.get("/agents")
     def agent_list() -> Response:
         return json_response({"agents": [serialise.agent_json(row) for row in agents(query, parameters(*RANGE).range())]})
-
-    @api.get("/symbols")
-    def symbols() -> Response:
-        given = parameters("query", *RANGE)
-        found = binaries(query, given.selector(), given.range(), services.name_state)
-        rows = [
-            {
-                "path": row.info.path.decode("utf-8", "backslashreplace"),
-                "build_id": row.info.build_id.hex(),
-                "kind": row.info.kind,
-                "state": row.state.state,
-                "reason": row.state.reason,
-                "cpu_ns": row.value,
-            }
-            for row in found
-        ]
-        return json_response({"binaries": rows, "pending": services.names_pending()})
 
     @api.get("/now")
     def now() -> Response:

@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from server.http.serialise import Json, function_columns, quality_json, view_ancestors
+from server.http.serialise import Json, function_columns, inlined_column, quality_json, view_ancestors
 from server.profile.changed import NOTHING, ChangedFunctions, changed_functions
 from server.profile.cut import TRIMMED, Cut, View, cut
 from server.profile.diff import Diff, Shape, shaped, shares
@@ -62,6 +62,7 @@ def diff_json(answer: DiffAnswer, view: View, shape: Shape, wanted: Search) -> J
             "id": shown.identity.tolist(),
             "trimmed": shown.hidden.tolist(),
             "matched": shown.matched.astype(np.int8).tolist(),
+            "inlined": inlined_column(diff.tree, shown),
             **_node_columns(diff, shown),
         },
         "ancestors": [{**above, **_of_sides(diff, node)} for node, above in view_ancestors(weighed, view.root)],

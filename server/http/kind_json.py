@@ -49,6 +49,8 @@ def object_table_json(table: ObjectTable, functions: Mapping[By, Functions], pee
         "rows": rows,
         "rows_total": table.rows_total,
         "totals": dict(table.totals),
+        "lost": dict(table.losses.lost),
+        "lost_share": table.losses.lost_share,
     }
 
 

@@ -29,6 +29,11 @@ class _Figures(Collector):
             words = f"{name.removesuffix('_total').replace('_', ' ').capitalize()}."
             family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             yield family(_PREFIX + name, words, value=value)
+        for (kind, column), by_service in sorted(self._services.kind_totals().items()):
+            total = CounterMetricFamily(f"{_PREFIX}{kind}_{column}", f"Sum of column {column} of kind {kind}.", labels=("service",))
+            for service, amount in sorted(by_service.items()):
+                total.add_metric((service,), amount)
+            yield total
 
 
 def serve_metrics(app: Flask, services: AppServices) -> None:

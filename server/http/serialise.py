@@ -8,6 +8,7 @@ import numpy as np
 from server.profile.cut import TRIMMED, Cut, View, cut
 from server.profile.names import CodeKind
 from server.profile.nametable import NameTable
+from server.profile.nametree import NameTree
 from server.profile.search import match_names, value_of_matches
 from server.profile.totals import Mask, WeighedTree
 from server.query.fleet_query import AgentRow, Fleet
@@ -46,6 +47,7 @@ def flamegraph_json(profile: Profile, view: View, text: str, mode: SearchMode) -
             "id": shown.identity.tolist(),
             "trimmed": shown.hidden.tolist(),
             "matched": shown.matched.astype(np.int8).tolist(),
+            "inlined": inlined_column(weighed.tree, shown),
         },
         "ancestors": [above for _, above in view_ancestors(weighed, view.root)],
         "search": {"text": text, "matched_total": matched_total, "share": share(matched_total, view_total)} if text else None,
@@ -224,6 +226,12 @@ def function_columns(table: NameTable, shown: Cut) -> tuple[Json, list[str], lis
     numbers = {n: i for i, n in enumerate(chosen)} | {0: ROOT_FUNCTION, TRIMMED: TRIMMED}
     as_function = np.array([numbers[n] for n in distinct.tolist()], np.intp)
     return columns, list(strings), as_function[place].tolist()
+
+
+def inlined_column(tree: NameTree, shown: Cut) -> list[int]:
+    """Give 1 for each shown node that is an inlined call; what was trimmed is none."""
+    flags: list[int] = np.where(shown.name == TRIMMED, 0, tree.inlined[shown.node]).tolist()
+    return flags
 
 
 def view_ancestors(weighed: WeighedTree, root: int) -> list[tuple[int, Json]]:

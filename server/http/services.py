@@ -6,13 +6,8 @@ from dataclasses import dataclass, field
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-from server.query.binary_query import NameState
 from server.query.profile_query import ProfileQuery
-from server.store.protocol import BinaryInfo
-
-
-def _no_names(_: BinaryInfo) -> NameState:
-    return NameState("none", "")
+from server.symbols.desk import SymbolDesk
 
 
 def _page_files() -> Traversable:
@@ -24,11 +19,12 @@ class AppServices:
     """All of it."""
 
     query: ProfileQuery
-    name_state: Callable[[BinaryInfo], NameState] = _no_names
-    names_pending: Callable[[], int] = lambda: 0
-    """How many binaries are being looked for or read right now: names come soon."""
+    symbols: SymbolDesk | None = None
+    """None leaves the routes of symbols out."""
     health: Callable[[], str] = lambda: "ok"
     """"ok", or what is wrong in words."""
     counters: Callable[[], Mapping[str, float]] = field(default=dict)
     """Figures of other parts for /metrics, by name after "emberwatch_"; a name that ends in _total is a counter."""
+    kind_totals: Callable[[], Mapping[tuple[str, str], Mapping[str, int]]] = field(default=dict)
+    """By kind and column: totals by service since the start, for /metrics; few of each."""
     page_files: Traversable = field(default_factory=_page_files)

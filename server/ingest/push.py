@@ -12,6 +12,7 @@ from emberwatch.v1 import collector_pb2 as collector
 from emberwatch.v1 import columns, symbols_pb2
 from server.errors import BadRequest, LimitExceeded, Overloaded, ServerError
 from server.ingest.decode import decode_push
+from server.ingest.kind_totals import KindTotals
 from server.ingest.limits import IngestLimits
 from server.ingest.window_time import TimeRejected
 from server.store.protocol import BinaryInfo, Store
@@ -60,6 +61,8 @@ class Ingest:
         self._rate_hz = rate_hz
         self._limits = limits
         self._counts: Counter[str] = Counter()
+        self.kind_totals = KindTotals()
+        """Of what was stored since the start."""
         self._lock = threading.Lock()
 
     def push(self, request: collector.PushRequest) -> collector.PushResponse:
@@ -70,7 +73,9 @@ class Ingest:
         except ServerError as error:
             self._count({f"pushes_{_outcome(error)}_total": 1})
             raise
-        self._count(_stored_counts(request, pushed, appended) if appended.status is AppendStatus.STORED else {})
+        if appended.status is AppendStatus.STORED:
+            self.kind_totals.add(pushed)
+            self._count(_stored_counts(request, pushed, appended))
         self._count({f"pushes_{appended.status.name.lower()}_total": 1})
         return self._response(appended)
 

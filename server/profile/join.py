@@ -9,7 +9,7 @@ import numpy as np
 from server.profile.calltree import ROOT, Indices
 from server.profile.nametable import NameTable
 from server.profile.nametree import TreeBuilder
-from server.profile.totals import Values, WeighedTree, add_up
+from server.profile.totals import Mask, Values, WeighedTree, add_up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,9 +24,10 @@ def join(branches: Sequence[Branch]) -> WeighedTree:
     """Make one tree in which equal paths of names are one node. Only nodes with a value are taken."""
     table, parents, names = NameTable(), [np.zeros(1, np.intp)], [np.zeros(1, np.intp)]
     values: list[Values] = [np.zeros(1, np.int64)]
+    inlined = [np.zeros(1, np.bool_)]
     count = 1
     for branch in branches:
-        above, name, own = _with_value(branch.weighed, table)
+        above, name, own, is_inlined = _with_value(branch.weighed, table)
         top = ROOT
         if branch.label is None:
             values[0] += own[ROOT]
@@ -34,30 +35,28 @@ def join(branches: Sequence[Branch]) -> WeighedTree:
             top = count
             parents.append(np.zeros(1, np.intp))
             names.append(np.array([table.label(branch.label)], np.intp))
+            inlined.append(np.zeros(1, np.bool_))
             values.append(own[:1])
             count += 1
         parents.append(np.where(above == ROOT, top, above + (count - 1)))
         names.append(name[1:])
+        inlined.append(is_inlined[1:])
         values.append(own[1:])
         count += above.size
-    return _built(table, np.concatenate(parents), np.concatenate(names), np.concatenate(values))
+    builder = TreeBuilder(table)
+    builder.extend(np.concatenate(parents), np.concatenate(names), np.concatenate(inlined))
+    tree, nodes = builder.tree()
+    own = np.zeros(len(tree), np.int64)
+    np.add.at(own, nodes, np.concatenate(values))
+    return add_up(tree, own)
 
 
-def _with_value(weighed: WeighedTree, table: NameTable) -> tuple[Indices, Indices, Values]:
-    """Give parents (of all but the root), names in `table` and self of the nodes with a value, numbered anew in preorder."""
+def _with_value(weighed: WeighedTree, table: NameTable) -> tuple[Indices, Indices, Values, Mask]:
+    """Give parents (of all but the root), names in `table`, self and whether inlined, of the nodes with a value in preorder."""
     tree = weighed.tree
     kept = np.flatnonzero(weighed.total > 0)
     if not kept.size:
-        return np.zeros(0, np.intp), np.zeros(1, np.intp), np.zeros(1, np.int64)
+        return np.zeros(0, np.intp), np.zeros(1, np.intp), np.zeros(1, np.int64), np.zeros(1, np.bool_)
     distinct, inverse = np.unique(tree.name[kept], return_inverse=True)
     numbers = np.array(table.adopt(tree.table, distinct.tolist()), np.intp)
-    return np.searchsorted(kept, tree.parent[kept[1:]]), numbers[inverse], weighed.own[kept]
-
-
-def _built(table: NameTable, parents: Indices, names: Indices, values: Values) -> WeighedTree:
-    builder = TreeBuilder(table)
-    builder.extend(parents, names)
-    tree, nodes = builder.tree()
-    own = np.zeros(len(tree), np.int64)
-    np.add.at(own, nodes, values)
-    return add_up(tree, own)
+    return np.searchsorted(kept, tree.parent[kept[1:]]), numbers[inverse], weighed.own[kept], tree.inlined[kept]

@@ -5,7 +5,7 @@ A frame is a row of FrameColumns (meaning: FrameTable in batch.proto). A functio
 be one function. All columns of one noun have equal length. Nobody changes them after they were handed out.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -62,9 +62,26 @@ class FunctionTable:
     """Source file; "" when not known."""
     lines: npt.NDArray[np.int32]
     """Line in the file; 0 when not known."""
+    aliases: list[tuple[str, ...]] = field(default_factory=list)
+    """Other names of the same code, by which it is found too; shorter than the other columns where the last ones have none."""
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameParts:
+    """What frames are made of: a function and the calls inlined into it. Columns by frame, then from the outermost function in."""
+
+    bounds: npt.NDArray[np.int64]
+    """Frame i has the parts bounds[i] up to bounds[i + 1], one at least."""
+    function: npt.NDArray[np.int32]
+    is_inlined: npt.NDArray[np.bool_]
+    file: npt.NDArray[np.int32]
+    """Row in files, where this part stands; 0 when not known."""
+    line: npt.NDArray[np.int32]
+    """0 when not known."""
+    files: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +89,17 @@ class FrameNames:
     """The answer to "what are these frames called"."""
 
     function: npt.NDArray[np.int32]
-    """Row in functions, one per frame."""
+    """Row in functions, one per frame: its outermost function."""
     functions: FunctionTable
     generation: int
     """Generation of the symbols it was made with: as long as it is the same, so is the answer."""
+    parts: FrameParts | None = None
+    """None when every frame is its function and nothing else."""
+
+    def all_parts(self) -> FrameParts:
+        """The parts, made up where there are none."""
+        if self.parts is not None:
+            return self.parts
+        count = self.function.size
+        none = np.zeros(count, np.int32)
+        return FrameParts(np.arange(count + 1), self.function, np.zeros(count, np.bool_), none, none, [""])

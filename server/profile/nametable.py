@@ -84,6 +84,8 @@ class NameTable:
         self.flags: list[int] = [0]
         self.hashes: list[int] = [0]
         self.sorts: list[NameSort] = [NameSort.LABEL]
+        self.aliases: dict[int, tuple[str, ...]] = {}
+        """Other names of a function's code, by which it is found as well."""
         self._numbers: dict[tuple[str, str, NameSort], int] = {}
         self._ranks: Indices = np.zeros(0, np.intp)
 
@@ -100,6 +102,7 @@ class NameTable:
         for number, named in zip(numbers, is_named, strict=True):
             if not named:
                 self.flags[number] |= PathFlag.UNNAMED
+        self.aliases.update((number, some) for number, some in zip(numbers, functions.aliases, strict=False) if some)
         return np.array(numbers, np.intp)
 
     def label(self, name: str) -> int:
@@ -117,6 +120,8 @@ class NameTable:
             key = (other.names[number], other.binaries[number], other.sorts[number])
             mine = self._intern(key, other.files[number], other.lines[number], other.codes[number]) if number else 0
             self.flags[mine] |= other.flags[number]
+            if number in other.aliases:
+                self.aliases[mine] = other.aliases[number]
             taken.append(mine)
         return taken
 

@@ -37,6 +37,8 @@ class NameTree:
     """Hash of the path of names, 53 bits: the same path has the same one in every view. 0 is the root."""
     flags: npt.NDArray[np.uint8]
     """PathFlag of all names from the root to here."""
+    inlined: npt.NDArray[np.bool_]
+    """The compiler has put this call's code into its caller's, wherever it was seen."""
 
     def __len__(self) -> int:
         return int(self.parent.size)
@@ -58,6 +60,7 @@ class TreeBuilder:
         # By name node, in order of birth:
         self._parent: Indices = np.zeros(1, np.intp)
         self._name: Indices = np.zeros(1, np.intp)
+        self._is_called: npt.NDArray[np.bool_] = np.ones(1, np.bool_)
         # Index of name nodes: (parent << 32 | name), ascending, and the node of each.
         self._keys: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._key_nodes: Indices = np.zeros(0, np.intp)
@@ -66,8 +69,8 @@ class TreeBuilder:
         """Number of input nodes taken so far, the root included."""
         return int(self._depths.size)
 
-    def extend(self, parents: Indices, names: Indices) -> None:
-        """Take the whole input tree again, grown at its end: nodes already taken are not looked at."""
+    def extend(self, parents: Indices, names: Indices, inlined: npt.NDArray[np.bool_] | None = None) -> None:
+        """Take the whole input tree again, grown at its end: nodes already taken are not looked at. Without `inlined` no node is."""
         first = len(self)
         self._depths = depths_of(parents, self._depths)
         self._folded = np.concatenate([self._folded, np.zeros(parents.size - first, np.intp)])
@@ -83,6 +86,8 @@ class TreeBuilder:
             new_keys.append(fresh)
             self._folded[level] = nodes[inverse]
         self._take(np.concatenate(new_keys) if new_keys else np.zeros(0, np.int64))
+        fresh_nodes = self._folded[first:]
+        self._is_called[fresh_nodes if inlined is None else fresh_nodes[~inlined[first:]]] = True
 
     def tree(self) -> tuple[NameTree, Indices]:
         """Give the tree in preorder, and the node of it for each input node."""
@@ -102,6 +107,7 @@ class TreeBuilder:
             end=np.arange(order.size) + sizes[order],
             identity=(hashes[order] >> np.uint64(64 - ID_BITS)).astype(np.int64),
             flags=flags[order],
+            inlined=~self._is_called[order],
         )
         return tree, position[self._folded]
 
@@ -115,6 +121,7 @@ class TreeBuilder:
         first = self._parent.size
         self._parent = np.concatenate([self._parent, (keys >> 32).astype(np.intp)])
         self._name = np.concatenate([self._name, (keys & 0xFFFFFFFF).astype(np.intp)])
+        self._is_called = np.concatenate([self._is_called, np.zeros(keys.size, np.bool_)])
         order = np.argsort(keys)
         at = np.searchsorted(self._keys, keys[order])
         self._keys = np.insert(self._keys, at, keys[order])

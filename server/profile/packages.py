@@ -19,9 +19,15 @@ class Unit(StrEnum):
     """What a frame of the graph stands for."""
 
     FUNCTION = "function"
+    LINE = "line"
+    """A function at one line of it."""
     PACKAGE = "package"
     """`json` of json::parse, `net/http` of net/http.(*conn).serve, the binary of a bare name."""
     BINARY = "binary"
+
+
+SMALL = (Unit.FUNCTION, Unit.LINE)
+"""Units that trees come in; the others are made of functions."""
 
 
 def package_of(name: str, binary: str) -> str:
@@ -36,7 +42,7 @@ def package_of(name: str, binary: str) -> str:
 def by_unit(table: NameTable, unit: Unit, *, with_kernel: bool = True, is_collapsed: bool = False) -> Renaming:
     """Name all frames of a table by their unit. Larger units swallow the frames of the same one that follow."""
     is_kernel = np.array(table.codes) == CodeKind.KERNEL
-    if unit is Unit.FUNCTION:
+    if unit in SMALL:
         return Renaming(table, np.where(is_kernel & (not with_kernel), DROPPED, np.arange(len(table))), is_collapsed)
     made = NameTable()
     names = np.zeros(len(table), np.intp)

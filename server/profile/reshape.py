@@ -144,7 +144,7 @@ def _hung(tree: NameTree, kept: Indices, parent: Indices, names: Renaming) -> Re
     above = np.zeros(nodes.size, np.intp)
     above[np.searchsorted(nodes, kept)] = np.searchsorted(nodes, parent)
     builder = TreeBuilder(names.table)
-    builder.extend(above, names.names[nodes])
+    builder.extend(above, names.names[nodes], tree.inlined[nodes])
     made, folded = builder.tree()
     place = np.full(len(tree), DROPPED)
     place[kept] = folded[np.searchsorted(nodes, kept)]

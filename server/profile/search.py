@@ -12,6 +12,8 @@ from server.profile.totals import Mask, WeighedTree, outermost
 def match_names(table: NameTable, matches: Callable[[str], bool]) -> Mask:
     """Mask the names that match, by number; the root's is never matched."""
     hits = [matches(name) for name in table.names]
+    for number, aliases in table.aliases.items():
+        hits[number] = hits[number] or any(matches(alias) for alias in aliases)
     hits[0] = False
     return np.array(hits, np.bool_)
 

@@ -26,6 +26,7 @@ class Part:
 def union(parts: Sequence[Part]) -> tuple[NameTree, list[Indices]]:
     """Give the tree and, for each part, the nodes that its used ones became."""
     table, parents, names = NameTable(), [np.zeros(1, np.intp)], [np.zeros(1, np.intp)]
+    inlined = [np.zeros(1, np.bool_)]
     count, places = 1, []
     for part in parts:
         kept = _with_ancestors(part.tree, part.used)
@@ -34,15 +35,20 @@ def union(parts: Sequence[Part]) -> tuple[NameTree, list[Indices]]:
             top = count
             parents.append(np.zeros(1, np.intp))
             names.append(np.array([table.label(part.label)], np.intp))
+            inlined.append(np.zeros(1, np.bool_))
             count += 1
         above = np.searchsorted(kept, part.tree.parent[kept[1:]])
         parents.append(np.where(above == ROOT, top, above + (count - 1)))
         distinct, inverse = np.unique(part.tree.name[kept[1:]], return_inverse=True)
         names.append(np.array(table.adopt(part.tree.table, distinct.tolist()), np.intp)[inverse])
+        inlined.append(part.tree.inlined[kept[1:]])
         place = np.searchsorted(kept, part.used)
         places.append(np.where(place == ROOT, top, place + (count - 1)))
         count += above.size
-    return _built(table, np.concatenate(parents), np.concatenate(names), places)
+    builder = TreeBuilder(table)
+    builder.extend(np.concatenate(parents), np.concatenate(names), np.concatenate(inlined))
+    tree, nodes = builder.tree()
+    return tree, [nodes[place] for place in places]
 
 
 def _with_ancestors(tree: NameTree, used: Indices) -> Indices:
@@ -53,10 +59,3 @@ def _with_ancestors(tree: NameTree, used: Indices) -> Indices:
     has_used = prefix[tree.end] > prefix[:-1]
     has_used[ROOT] = True
     return np.flatnonzero(has_used)
-
-
-def _built(table: NameTable, parents: Indices, names: Indices, places: list[Indices]) -> tuple[NameTree, list[Indices]]:
-    builder = TreeBuilder(table)
-    builder.extend(parents, names)
-    tree, nodes = builder.tree()
-    return tree, [nodes[place] for place in places]

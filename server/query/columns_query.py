@@ -9,7 +9,7 @@ import numpy.typing as npt
 from server.query.histogram import plain_columns
 from server.query.profile_query import ProfileQuery
 from server.query.selector import Selector
-from server.query.slot_sums import slot_sums
+from server.query.slot_sums import slot_sums, with_quiet_slots
 from server.query.slots import Slots
 from server.store.protocol import ColumnInfo
 
@@ -28,5 +28,5 @@ class Columns:
 def columns_over_time(query: ProfileQuery, selector: Selector, slots: Slots) -> Columns:
     """Answer every column but those of histograms, slot by slot. Raises as ProfileQuery.choose does."""
     infos = plain_columns(query.choose(selector, slots.range).kind)
-    sums = slot_sums(query, selector, slots, [info.name for info in infos])
+    sums = with_quiet_slots(query, selector, slot_sums(query, selector, slots, [info.name for info in infos]))
     return Columns(selector.kind, sums.slots, tuple(infos), sums.columns, sums.has_data)

@@ -101,7 +101,7 @@ def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
             )
             for question, choice in zip((a, b), chosen, strict=True)
         ]
-        tree, (side_a, side_b), first_of = _laid(query, sides, a.row_group)
+        tree, (side_a, side_b), first_of = _laid(query, sides, a)
         if not a.operators.is_nothing:
             tree, side_a, side_b = _reshaped(tree, a.operators, side_a, side_b)
             first_of = None
@@ -163,19 +163,19 @@ def _answer(query: ProfileQuery, read: _Read, side: Side, diff: Diff) -> SideAns
 _Laid = tuple[NameTree, tuple[Side, Side], Callable[[], Mask] | None]
 
 
-def _laid(query: ProfileQuery, sides: list[_Read], label: str) -> _Laid:
+def _laid(query: ProfileQuery, sides: list[_Read], asked: Question) -> _Laid:
     """Lay both sides on one tree; a service's own, kept tree serves when it is the only one and nothing stands above it."""
     trees: dict[str, ServiceTree] = {}
     for read in sides:
         for name, weights in read.weights.services.items():
             size = weights.dictionary.sizes[1]
             if name not in trees or trees[name].nodes.size < size:
-                trees[name] = query.trees.tree(weights.dictionary)
-    if len(trees) == 1 and not label:
+                trees[name] = query.trees.tree(weights.dictionary, is_by_line=asked.operators.is_by_line)
+    if len(trees) == 1 and not asked.row_group:
         ((name, tree),) = trees.items()
         found = [_own_side(read.weights.services.get(name), tree, read.weights.observed) for read in sides]
         return tree.tree, (found[0], found[1]), lambda: tree.first_calls
-    stacks = [_Stacks(read.weights, trees, label) for read in sides]
+    stacks = [_Stacks(read.weights, trees, asked.row_group) for read in sides]
     joined, places = union([part for some in stacks for part in some.parts])
     split = len(stacks[0].parts)
     return joined, (stacks[0].side(places[:split]), stacks[1].side(places[split:])), None

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from server.query.histogram import histogram, quantiles_ns, stacked
 from server.query.profile_query import ProfileQuery
 from server.query.selector import Selector
-from server.query.slot_sums import slot_sums
+from server.query.slot_sums import slot_sums, with_quiet_slots
 from server.query.slots import Slots
 
 
@@ -28,6 +28,6 @@ class HeatMap:
 def heatmap(query: ProfileQuery, selector: Selector, slots: Slots, buckets: str = "") -> HeatMap:
     """Answer how often a selector's events took how long, slot by slot. Raises QueryError for a kind without such a histogram."""
     names = histogram(query.choose(selector, slots.range).kind, buckets)
-    sums = slot_sums(query, selector, slots, names)
+    sums = with_quiet_slots(query, selector, slot_sums(query, selector, slots, names))
     counts = stacked(sums.columns, names, sums.slots.count)
     return HeatMap(selector.kind, sums.slots, counts, sums.has_data, quantiles_ns(counts, 0.5), quantiles_ns(counts, 0.99))

@@ -34,7 +34,8 @@ def kept_rows(piece: Piece, kept: Mask | None) -> Piece:
         return piece
     which = np.flatnonzero(kept[piece.keys])
     series = piece.series if isinstance(piece.series, int) else piece.series[which]
-    return replace(piece, keys=piece.keys[which], series=series, columns={name: values[which] for name, values in piece.columns.items()})
+    columns = {name: values[which] for name, values in piece.columns.items()}
+    return replace(piece, keys=piece.keys[which], series=series, columns=columns, run_sizes=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,11 @@ class NameIndex:
             is_needed[some] = True
         is_match = np.zeros(len(names), np.bool_)
         is_match[[n for n in np.flatnonzero(is_needed).tolist() if test(names[n])]] = True
-        return [is_match[some] & _is_frame(table, some.size) for table, some in zip(tables, numbers, strict=True)]
+        masks = [is_match[some] & _is_frame(table, some.size) for table, some in zip(tables, numbers, strict=True)]
+        for table, mask in zip(tables, masks, strict=True):
+            also = [n for n, aliases in list(table.aliases.items()) if n < mask.size and any(test(alias) for alias in aliases)]
+            mask[also] = True
+        return masks
 
     def _numbers_of(self, table: NameTable) -> Indices:
         known = self._of_table.get(table, np.zeros(0, np.intp))

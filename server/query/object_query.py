@@ -13,6 +13,7 @@ from server.query.histogram import histograms, plain_columns, quantiles_ns, stac
 from server.query.kinds import width_column
 from server.query.merge import KeyWeights, key_weights, maxima_of
 from server.query.profile_query import ProfileQuery
+from server.query.quality import Losses, add_accounts
 from server.query.row_filter import keep_of, text_of
 from server.query.selector import Selector
 from server.query.timerange import TimeRange
@@ -55,13 +56,16 @@ class ObjectTable:
     """Of all rows, those that were cut off included."""
     rows_total: int
     covered_ns: int
+    losses: Losses
+    """Of the hosts of the selection."""
 
 
 def object_table(query: ProfileQuery, selector: Selector, span: TimeRange, by: By, cut: tuple[str, int]) -> ObjectTable:
     """Give the rows with the largest `cut[0]` (a column; "" is the kind's own), at most `cut[1]`. Raises QueryError or LimitExceeded."""
     sort, limit = cut
     with query.place():
-        kind = query.choose(selector, span).kind
+        chosen = query.choose(selector, span)
+        kind = chosen.kind
         infos, parts = plain_columns(kind), histograms(kind)
         sort = _sort_column(infos, sort or (width_column(kind).name if any(c.name == "ns" for c in infos) else infos[0].name))
         found = grouped(query, selector, span, by)
@@ -86,6 +90,7 @@ def object_table(query: ProfileQuery, selector: Selector, span: TimeRange, by: B
         totals={info.name: _total(found, info.name, maxima) for info in infos},
         rows_total=len(found.names),
         covered_ns=found.end_unix_ns - found.start_unix_ns,
+        losses=add_accounts(query.store.accounts(kind.name, span.from_unix_ns, span.until_unix_ns), chosen.hosts),
     )
 
 

@@ -6,13 +6,13 @@ recursion collapses; the tree is turned.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from server.profile.nametable import NameSort
 from server.profile.nametree import NameTree
-from server.profile.packages import Unit, by_unit
+from server.profile.packages import SMALL, Unit, by_unit
 from server.profile.reshape import Reshaped, callees, callers, renamed, turned, unchanged, with_frame, without_frame
 from server.profile.search import match_names
 from server.profile.totals import Mask
@@ -45,7 +45,12 @@ class Operators:
     @property
     def is_nothing(self) -> bool:
         """Whether the graph stays as it is."""
-        return self == NO_OPERATORS
+        return replace(self, unit=Unit.FUNCTION) == NO_OPERATORS if self.is_by_line else self == NO_OPERATORS
+
+    @property
+    def is_by_line(self) -> bool:
+        """Whether the tree's names are functions at one line."""
+        return self.unit is Unit.LINE
 
     @property
     def leave_stacks_out(self) -> bool:
@@ -82,7 +87,7 @@ class Operators:
             steps.append(lambda tree, used: callers(tree, _mask(tree, self.callers), used))
         if self.callees:
             steps.append(lambda tree, used: callees(tree, _mask(tree, self.callees), used))
-        if self.is_without_kernel or self.is_collapsed or self.unit is not Unit.FUNCTION:
+        if self.is_without_kernel or self.is_collapsed or self.unit not in SMALL:
             steps.append(self._renamed)
         if self.is_inverted:
             steps.append(turned)

@@ -180,14 +180,16 @@ class ProfileQuery:
         """Give the tree, and what knows its first calls when it is a service's own, kept tree."""
         if len(weights.services) == 1 and not question.row_group and question.stacks is Stacks.FIRST:
             (service,) = weights.services.values()
-            tree = self.trees.tree(service.dictionary)
+            tree = self.trees.tree(service.dictionary, is_by_line=question.operators.is_by_line)
             values = service.columns[column]
             return weigh(tree.tree, tree.nodes[service.dictionary.key_stacks], values), lambda: tree.first_calls
         laid = Laid(column, question.stacks, separator(question.selector.kind))
         branches = [
             branch
             for service in weights.services.values()
-            for branch in branches_of(self.trees.tree(service.dictionary), service, laid, question.row_group)
+            for branch in branches_of(
+                self.trees.tree(service.dictionary, is_by_line=question.operators.is_by_line), service, laid, question.row_group
+            )
         ]
         return join(branches), None
 

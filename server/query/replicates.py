@@ -108,7 +108,7 @@ def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, columns: S
             dictionary = store.dictionary(piece.service)
             found[piece.service] = ReplicatedWeights(dictionary, np.zeros((cut.count, dictionary.sizes[2]), np.uint64))
             kept[piece.service] = keep(dictionary)
-        seen[piece.series] = True
+        seen[_series_in(piece)] = True
         rows = kept_rows(piece, kept[piece.service])
         if width in rows.columns:
             _add(found[piece.service].values, cut, rows, width)
@@ -131,11 +131,26 @@ def _sum_of(store: Store, selection: Selection, column: str) -> int:
     return int(sums[column].sum()) if column in sums else 0
 
 
+def _series_in(piece: Piece) -> npt.NDArray[np.int64] | int:
+    """Each series of a piece, at least once."""
+    if piece.run_sizes is None or isinstance(piece.series, int):
+        return piece.series
+    found: npt.NDArray[np.int64] = piece.series[np.cumsum(piece.run_sizes) - 1]
+    return found
+
+
 def _add(values: U64, cut: Replication, piece: Piece, column: str) -> None:
     keys = values.shape[1]
     if isinstance(piece.series, int):
         replicate = cut.first_of(piece) + int(cut.host_group[piece.series])
         add_by_group(values[replicate], piece.keys, piece.columns[column])
+        return
+    if piece.run_sizes is not None:
+        end = 0
+        for size in piece.run_sizes.tolist():
+            start, end = end, end + size
+            replicate = cut.first_of(piece) + int(cut.host_group[piece.series[start]])
+            add_by_group(values[replicate], piece.keys[start:end], piece.columns[column][start:end])
         return
     cells = ((cut.first_of(piece) + cut.host_group) * keys).take(piece.series)
     cells += piece.keys

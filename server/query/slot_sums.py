@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from emberwatch.v1 import marks_pb2
 from server.query.chosen import Chosen
 from server.query.merge import Mask, Meter, kept_rows
 from server.query.profile_query import ProfileQuery
@@ -47,6 +48,20 @@ def slot_sums(query: ProfileQuery, selector: Selector, slots: Slots, columns: Se
     if selector.of_rows:
         return _from_rows(query, selector, chosen, _minutes(slots), (columns, maxima))
     return _from_index(query, chosen, slots, columns, maxima)
+
+
+def with_quiet_slots(query: ProfileQuery, selector: Selector, sums: SlotSums) -> SlotSums:
+    """Also give data to slots in which agents of the selection's hosts looked and saw nothing: events are not there all the time."""
+    slots, chosen = sums.slots, query.choose(selector, sums.slots.range)
+    accounts = query.store.accounts(chosen.kind.name, slots.range.from_unix_ns, slots.range.until_unix_ns, slots.step_ns)
+    has_data = sums.has_data.copy()
+    hosts = chosen.hosts
+    for account in accounts:
+        at = (account.slot_unix_ns - slots.range.from_unix_ns) // slots.step_ns
+        is_down = not account.stored and marks_pb2.LOSS_REASON_AGENT_DOWN in account.lost
+        if 0 <= at < slots.count and account.host in hosts and not is_down:
+            has_data[at] = True
+    return replace(sums, has_data=has_data)
 
 
 def _from_index(query: ProfileQuery, chosen: Chosen, slots: Slots, columns: Sequence[str], maxima: frozenset[str]) -> SlotSums:

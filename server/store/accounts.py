@@ -87,6 +87,8 @@ def _add_gaps(connection: sa.Connection, span: Span, sums: dict[tuple[int, int],
         agent, start, end = row.agent_row_id, row.gap_start, row.gap_end
         total = row.ticks * (end - start) // row.window_ns
         for slot, value in _spread(start, end, total, span).items():
+            if not value:
+                continue  # Of a kind that had nothing due: a slot without an account stays one.
             one = sums.setdefault((agent, slot), _Sums())
             one.expected += value
             one.lose(marks.LOSS_REASON_AGENT_DOWN, value)

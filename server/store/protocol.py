@@ -47,7 +47,7 @@ class Piece:
 
     service: str
     keys: I64
-    """Numbers of row keys in dictionary(service), ascending; of numpy's own index type."""
+    """Numbers of row keys in dictionary(service), of numpy's own index type; ascending, or in each run when there are runs."""
     series: I64 | int
     """Series of each row, or the one series of all."""
     columns: Mapping[str, Unsigned]
@@ -55,6 +55,8 @@ class Piece:
     start_unix_ns: int
     end_unix_ns: int
     """Start of the first and end of the last window in it."""
+    run_sizes: I64 | None = None
+    """Rows of each series when they stand series by series, none of them 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from server.store.cover import LENGTHS_S, MINUTE_NS, SECOND_NS
 from server.store.engine import reading
 from server.store.index import SeriesIndex, index_bytes, index_from_bytes, join
 from server.store.registry import KindRow, Registry
-from server.store.rows import StoredRows, merge, rows_bytes
+from server.store.rows import StoredRows, merge, rows_bytes_by_series
 from server.store.sums import add_by_group, raise_by_group
 from server.store.unit import UnitOfWork
 
@@ -111,7 +111,9 @@ def _made(connection: sa.Connection, unit: _Unit) -> dict[str, object] | None:
     if not parts:
         return None
     index = index_bytes(_summed([index_from_bytes(part.series_index) for part in parts], unit))
-    blob = compress(rows_bytes(merge([StoredRows(decompress(part.rows)).rows() for part in parts], unit.kind.maxima)), _COMPRESSION)
+    blob = compress(
+        rows_bytes_by_series(merge([StoredRows(decompress(part.rows)).rows() for part in parts], unit.kind.maxima)), _COMPRESSION
+    )
     return {
         "is_ready": True,
         "first_unix_ns": min(part.first for part in parts),

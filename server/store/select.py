@@ -165,7 +165,7 @@ def _block_queries(scope: Scope, chosen: Cover, minutes: "sa.Select[Any]", rollu
 def _block_piece(scope: Scope, service: str, row: "sa.Row[int, int, int, bytes]") -> Piece:
     start, end = row.start_unix_ns, row.end_unix_ns
     stored = StoredRows(decompress(row.rows))
-    keys, ids, indices = stored.keys(), stored.series_ids(), stored.series()
+    keys, ids, indices, sizes = stored.keys(), stored.series_ids(), stored.series(), stored.run_sizes()
     columns = stored.columns(scope.selection.columns)
     chosen = scope.chosen(ids)
     if indices is None:
@@ -174,7 +174,9 @@ def _block_piece(scope: Scope, service: str, row: "sa.Row[int, int, int, bytes]"
         which = np.flatnonzero(chosen[indices])
         keys, indices = keys[which], indices[which]
         columns = {name: values[which] for name, values in columns.items()}
-    return Piece(service, keys, ids[indices], columns, start, end)
+        sizes = sizes[chosen] if sizes is not None else None
+    series = ids[indices] if sizes is None else np.repeat(ids[chosen], sizes)
+    return Piece(service, keys, series, columns, start, end, sizes)
 
 
 def _batch_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -> Iterator[Piece]:

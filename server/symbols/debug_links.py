@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds separate debug files inside the configured directories: by build id, and by .gnu_debuglink.
+"""Finds separate debug files inside the configured directories: by build id, by .gnu_debuglink, by .gnu_debugaltlink.
 
 A link inside a file is data of whoever made the file. It never leads out of the roots (server/symbols/rooted.py), and what it leads to
-counts only when its bytes give the CRC that stands beside the name. Directories beside the binary, which GDB asks too, are not inside a
-root and are not asked.
+counts only when it proves to be meant: by the CRC of a debuglink, by the build id of an altlink. Directories beside the binary, which
+GDB asks too, are not inside a root and are not asked.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from emberwatch.v1 import batch_pb2 as pb
 from server.symbols.build_result import Refused
-from server.symbols.elf_probe import DebugLink, Probe, probe
+from server.symbols.elf_probe import AltLink, DebugLink, Probe, probe
 from server.symbols.rooted import open_in_root
 
 MAX_CHECKED_BYTES = 4 << 30
@@ -46,6 +46,24 @@ def open_by_debug_link(binary: int, link: DebugLink, path: bytes, roots: Sequenc
         if (found.st_dev, found.st_ino) != (own.st_dev, own.st_ino) and crc_of(descriptor) == link.crc:
             return descriptor
         os.close(descriptor)
+    return None
+
+
+def open_by_alt_link(link: AltLink, roots: Sequence[Path]) -> int | None:
+    """The file with what several debug files share, by its build id, or by the part of its path below .dwz, with that build id."""
+    places = [PurePosixPath(".build-id", link.build_id.hex()[:2], f"{link.build_id.hex()[2:]}.debug")]
+    _, found, below = link.path.rpartition(b".dwz/")
+    if found:
+        places.append(PurePosixPath(".dwz", os.fsdecode(below)))
+    for root in roots:
+        for place in places:
+            descriptor = open_in_root(root, place)
+            if descriptor is None:
+                continue
+            seen = probe_or_none(descriptor)
+            if seen is not None and seen.build_ids.gnu == link.build_id:
+                return descriptor
+            os.close(descriptor)
     return None
 
 

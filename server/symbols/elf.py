@@ -27,7 +27,7 @@ MAX_STRINGS_BYTES = 256 << 20
 MAX_NOTES_BYTES = 64 << 10
 MAX_NOTES_PER_FILE = 32
 
-ET_EXEC, ET_DYN = 2, 3
+ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 EM_ARM, EM_X86_64 = 40, 62
 PT_LOAD, PT_DYNAMIC, PT_NOTE = 1, 2, 4
 PF_X = 1
@@ -75,7 +75,7 @@ def _dtype(**fields: str) -> np.dtype[np.void]:
 class ElfFile:
     """An ELF file behind a descriptor. Raises Refused when it is none, or of a kind that has no names here."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, kinds: tuple[int, ...] = (ET_EXEC, ET_DYN)) -> None:
         self._descriptor = descriptor
         self.size = os.fstat(descriptor).st_size
         start = self.read(0, 64)
@@ -90,7 +90,7 @@ class ElfFile:
         kind, self.machine, _, _, self._phoff, self._shoff, _, _, self._phentsize, self._phnum, self._shentsize, self._shnum, strings = (
             fields
         )
-        if kind not in (ET_EXEC, ET_DYN):
+        if kind not in kinds:
             raise Refused(BuildStatus.UNSUPPORTED, f"ELF type {kind}: neither a program nor a shared object")
         self.sections = self._read_sections()
         self.segments = self._read_segments()

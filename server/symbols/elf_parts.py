@@ -17,7 +17,7 @@ from server.symbols.dwarf.load import has_debug_info, load_debug_data
 from server.symbols.dwarf.naming import plain_name
 from server.symbols.dwarf.read import OutOfTime, read_debug
 from server.symbols.eh_frame import function_bounds
-from server.symbols.elf import ElfFile
+from server.symbols.elf import ET_DYN, ET_REL, ElfFile
 from server.symbols.elf_dynamic import dynamic_symbols
 from server.symbols.elf_sections import MAX_INFLATED_BYTES, SectionReader
 from server.symbols.identity import BinaryKey
@@ -111,7 +111,7 @@ def _debug(job: Job, files: list[ElfFile], code: Ranges, symbols: Symbols) -> tu
         try:
             data = load_debug_data(elf, budget)
             if job.supplement is not None:
-                data.supplement = load_debug_data(ElfFile(job.supplement), budget)
+                data.supplement = load_debug_data(ElfFile(job.supplement, (ET_REL, ET_DYN)), budget)  # dwz makes it relocatable.
             read = read_debug(data, code, _folded(symbols))
         except Refused as refused:
             return None, f"{refused.status}: {refused.reason}"

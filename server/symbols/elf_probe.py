@@ -21,7 +21,8 @@ MAX_NAMES_BYTES = 1 << 20
 MAX_NOTES_BYTES = 64 << 10
 MAX_NOTES = 32
 MAX_LINK_BYTES = 4096
-ET_EXEC, ET_DYN = 2, 3
+ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
+"""dwz makes its common files relocatable."""
 PT_LOAD, PT_NOTE = 1, 4
 PF_X = 1
 SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
@@ -94,8 +95,8 @@ def probe(descriptor: int) -> Probe:
         raise Refused(BuildStatus.MALFORMED, "the ELF header is cut or of an unknown class")
     is_64, order = start[4] == 2, "<" if start[5] == 1 else ">"
     (kind,) = struct.unpack_from(order + "H", start, 16)
-    if kind not in (ET_EXEC, ET_DYN):
-        raise Refused(BuildStatus.UNSUPPORTED, f"ELF type {kind}: neither a program nor a shared object")
+    if kind not in (ET_REL, ET_EXEC, ET_DYN):
+        raise Refused(BuildStatus.UNSUPPORTED, f"ELF type {kind}: no program, shared object or debug file")
     sections = _sections(descriptor, start, is_64, order)
     segments = _segments(descriptor, start, is_64, order)
     ids = BuildIds()

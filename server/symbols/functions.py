@@ -19,10 +19,13 @@ class FunctionNumbers:
         self._binaries: list[str] = []
         self._codes: list[int] = []
         self._is_named: list[bool] = []
+        self._aliases: list[tuple[str, ...]] = []
         self._frozen: FunctionTable | None = None
         self.number("[unknown]", "", CodeKind.UNKNOWN, is_named=False)
 
-    def number(self, name: str, binary: str, code: CodeKind, *, raw_name: str | None = None, is_named: bool = True) -> int:
+    def number(  # noqa: PLR0913 -- a row has these columns
+        self, name: str, binary: str, code: CodeKind, *, raw_name: str | None = None, is_named: bool = True, aliases: tuple[str, ...] = ()
+    ) -> int:
         """The row of a function; a new one when it was not met before."""
         known = self._numbers.get((name, binary))
         if known is not None:
@@ -34,6 +37,7 @@ class FunctionNumbers:
         self._binaries.append(binary)
         self._codes.append(code)
         self._is_named.append(is_named)
+        self._aliases.append(aliases)
         return number
 
     def freeze(self) -> FunctionTable:
@@ -48,5 +52,6 @@ class FunctionNumbers:
                 np.array(self._is_named, np.bool_),
                 [""] * count,
                 np.zeros(count, np.int32),
+                list(self._aliases),
             )
         return self._frozen

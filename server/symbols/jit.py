@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells by a perf map's name which run time compiled the code. Names stay as they are."""
+"""Tells by a perf map's name which run time compiled the code, and makes JVM descriptors readable; other names stay as they are."""
 
 import re
 
@@ -30,3 +30,29 @@ def jit_code(name: str) -> CodeKind:
     if _JAVA.match(name):
         return CodeKind.JAVA
     return CodeKind.NATIVE
+
+
+_DESCRIPTOR = re.compile(r"L((?:[\w$.+-]+/)*[\w$.+-]+);::?(.+)", re.DOTALL)
+"""Ljava/util/HashMap;::get, as some agents write perf maps."""
+_SIGNATURE = re.compile(r"((?:[\w$+-]+[/.])*[\w$+<>-]+)\(((?:\[*(?:[ZBCSIJFD]|L[^;()]+;))*)\)(\[*(?:[ZBCSIJFDV]|L[^;()]+;))")
+"""java.util.HashMap.get(Ljava/lang/Object;)Ljava/lang/Object;"""
+_TYPE = re.compile(r"(\[*)(?:([ZBCSIJFDV])|L([^;()]+);)")
+_PRIMITIVES = {"Z": "boolean", "B": "byte", "C": "char", "S": "short", "I": "int", "J": "long", "F": "float", "D": "double", "V": "void"}
+
+
+def shown_jit_name(name: str) -> str:
+    """A perf map's name as people read it: JVM descriptors become Java's own words, everything else stays.
+
+    "Lsun/net/spi/DefaultProxySelector$3;::run" is sun.net.spi.DefaultProxySelector$3.run; parameter types follow the name,
+    "get(Object)", and the result type is left out.
+    """
+    found = _DESCRIPTOR.match(name)
+    if found:
+        name = f"{found[1].replace('/', '.')}.{found[2]}"
+    signature = _SIGNATURE.fullmatch(name)
+    if signature is None:
+        return name
+    types = ", ".join(
+        (_PRIMITIVES[kind] if kind else path.rpartition("/")[2]) + "[]" * len(arrays) for arrays, kind, path in _TYPE.findall(signature[2])
+    )
+    return f"{signature[1].replace('/', '.')}({types})"

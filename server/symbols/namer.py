@@ -12,24 +12,26 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import symbols_pb2
-from server.errors import ServerError
+from server.errors import BadRequest, Overloaded, ServerError
 from server.profile.names import FrameColumns, FrameNames
 from server.store.protocol import BinaryInfo
-from server.symbols.build_result import BuildResult, BuildStatus, Quality
+from server.symbols.build_result import BuildResult, BuildStatus, Quality, Refused
 from server.symbols.debug_links import probe_or_none
 from server.symbols.debuginfod import Answer, FetchLimits
+from server.symbols.elf_probe import probe
 from server.symbols.fetcher import Fetcher, FetchOrder, Told
 from server.symbols.history import History, Outcome, Record
 from server.symbols.identity import BinaryKey, key_of
 from server.symbols.ledger import Known, Ledger, NameState, SymbolState
+from server.symbols.local import content_hash
 from server.symbols.namebook import Binaries, NameBook
 from server.symbols.settings import SymbolSettings
-from server.symbols.source_files import Held, SourceFiles, held_of
+from server.symbols.source_files import BETTER_IS_HERE, Held, SourceFiles, held_of, held_of_file, quality_of, worth_of
 from server.symbols.sources import Origin, Source
 from server.symbols.table import Table
 from server.symbols.table_cache import TableCache
@@ -61,6 +63,18 @@ _OUTCOMES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a file that somebody brought."""
+
+    build_id: str
+    """In hex; "" for a file without one."""
+    binaries: int
+    """How many that run it names; 0 when it waits for the first."""
+    is_known: bool
+    """A file that tells as much or more was here already."""
+
+
 class Namer:
     """See the module. All methods may be called from any thread."""
 
@@ -83,6 +97,8 @@ class Namer:
         self._lock = threading.Lock()
         self._books: OrderedDict[str, NameBook] = OrderedDict()
         self._generation = 0
+        self._without_common: set[BinaryKey] = set()
+        """Those that may lack what dwz moved into another file."""
         self._workers = ThreadPoolExecutor(WORKERS, "symbols")
         self._running: set[Future[None]] = set()
         limits = FetchLimits(size_bytes=settings.upload_max_bytes)
@@ -130,6 +146,9 @@ class Namer:
             if self._ledger.is_due(key, NEWS_S):
                 self._start(partial(self._look_for_news, key, known.binary), key)
             self._ask_upstreams(key, known)
+        for common in self._lacking():
+            if self._fetcher is not None:
+                self._fetcher.want(common)
 
     def record(self, binary: BinaryInfo) -> Record:
         """Since when a binary is known, and what became of its sources."""
@@ -139,20 +158,50 @@ class Namer:
         """Whether its debug file waits to be asked of a debuginfod server."""
         return self._fetcher is not None and self._fetcher.is_waiting(binary.build_id)
 
-    def retry(self, binary: BinaryInfo) -> SymbolState:
-        """Try all sources again now: this host at once, agents at their next push, a debuginfod server when its hour is over."""
-        key = key_of(binary)
-        known = self._ledger.get(key)
-        if known is None:
-            return self._meet(key, binary)
+    def retry(self, identity: str) -> SymbolState | None:
+        """Try all sources again now: this host at once, agents at their next push, a debuginfod server when its hour is over.
+
+        `identity` is the digest of a key; None when no such binary was met.
+        """
+        key = next(iter(self._ledger.find(lambda key: key.digest == identity)), None)
+        known = None if key is None else self._ledger.get(key)
+        if key is None or known is None:
+            return None
         if known.state.state == NameState.PENDING or key.flaw():
             return known.state
         if known.state.state != NameState.NAMED:
             self._ledger.set(key, _LOOKING)
-        self._start(lambda: self._make(key, binary), key)
+        self._start(partial(self._make, key, known.binary), key)
         if self._fetcher is not None and _may_be_fetched(key) and known.state.quality != BEST:
             self._fetcher.want(key.build_id, is_patient=False)
         return _LOOKING
+
+    def take_file(self, descriptor: int) -> Taken:
+        """Take a file that somebody brought; it is matched by the identity inside and stays the caller's to close.
+
+        Raises BadRequest for one that can name nothing, Overloaded when there is no room to keep it and nobody has run it yet.
+        """
+        try:
+            seen = probe(descriptor)
+        except Refused as refused:
+            raise BadRequest(f"the file is refused: {refused.reason}") from refused
+        held = held_of_file(seen, content_hash(descriptor))
+        if not held.is_known:
+            raise BadRequest("the file is refused: it has no build id, and without its code nothing tells which binary it belongs to")
+        if not worth_of(seen):
+            raise BadRequest("the file is refused: it holds neither symbols nor debug data")
+        refusal, binaries = self._take(held, Source(Origin.UPLOAD, descriptor))
+        if refusal not in ("", BETTER_IS_HERE) and not binaries:
+            raise Overloaded(f"the file cannot be kept: {refusal}")
+        return Taken(held.build_id.hex(), binaries, refusal == BETTER_IS_HERE)
+
+    def held(self, build_id: bytes) -> Quality:
+        """How good what is held for a GNU build id is, as a table or as a file; EMPTY when there is nothing."""
+        best = quality_of(self._files.worth(Held(pb.BUILD_ID_KIND_GNU, build_id)))
+        for key in self._ledger.find(lambda key: key.build_id == build_id):
+            known = self._ledger.get(key)
+            best = best if known is None else max(best, known.state.quality)
+        return best
 
     def upload(self, request: symbols_pb2.UploadRequest) -> symbols_pb2.UploadResponse:
         """Take one piece of an upload; see SymbolUploads.receive for the errors."""
@@ -193,7 +242,7 @@ class Namer:
             state = _ASKED
         known, is_first = self._ledger.begin(key, binary, state)
         if is_first and not flaw:
-            self._history.record(key)
+            self._without_common.add(key)
             if state == _LOOKING:
                 self._start(lambda: self._make(key, binary), key)
             elif state.state == NameState.NAMED and state.quality != BEST:
@@ -231,6 +280,7 @@ class Namer:
             self._settle(key, None)
         else:
             self._settle(key, self._workshop.make(key, binary, fresh))
+            self._without_common.add(key)
 
     def _settle(self, key: BinaryKey, result: BuildResult | None) -> None:
         """Note the state after a build; None when there was nothing to build from. A table that was there before stays."""
@@ -270,12 +320,31 @@ class Namer:
         """Keep a file and make the tables of all binaries that it belongs to. Gives why it was not kept, and for how many it is."""
         seen = probe_or_none(source.descriptor)
         refusal = "it is no ELF file" if seen is None else self._files.keep(held, source.origin, source.descriptor, seen)
+        if refusal == BETTER_IS_HERE:
+            return refusal, 0
         keys = self._ledger.find(lambda key: not key.counts_from_text and held_of(key).digest == held.digest)
+        if not keys and held.build_id:  # It may be the common file of debug files that are here.
+            sharing = self._lacking().get(held.build_id, [])
+            for key in sharing:
+                known = self._ledger.get(key)
+                self._start(partial(self._make, key, None if known is None else known.binary), key)
+            return refusal, len(sharing)
         for key in keys:
             known = self._ledger.get(key)
             own = replace(source, descriptor=os.dup(source.descriptor))
             self._start(partial(self._make_with, key, None if known is None else known.binary, own), key)
         return refusal, len(keys)
+
+    def _lacking(self) -> dict[bytes, list[BinaryKey]]:
+        """The common files that are missing, by build id, and the binaries whose debug data lie in them in part."""
+        found: dict[bytes, list[BinaryKey]] = {}
+        for key in list(self._without_common):
+            common = self._workshop.missing_common(key)
+            if common is None:
+                self._without_common.discard(key)
+            else:
+                found.setdefault(common, []).append(key)
+        return found
 
     def _make_with(self, key: BinaryKey, binary: BinaryInfo | None, fresh: Source) -> None:
         try:

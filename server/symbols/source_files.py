@@ -22,6 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from emberwatch.v1 import batch_pb2 as pb
+from server.symbols.build_result import Quality
 from server.symbols.debug_links import probe_or_none
 from server.symbols.disk_room import refusal_for_room
 from server.symbols.elf_probe import Probe
@@ -32,6 +33,8 @@ from server.symbols.sources import Origin, Source
 log = logging.getLogger(__name__)
 
 _PIECE_BYTES = 4 << 20
+_QUALITIES = ((4, Quality.DWARF), (2, Quality.FULL), (1, Quality.DYNAMIC))
+BETTER_IS_HERE = "a file that tells more is here already"
 
 
 class Role(StrEnum):
@@ -82,6 +85,11 @@ def worth_of(found: Probe) -> int:
     return 4 * found.has_dwarf + 2 * found.has_symtab + found.has_dynamic_symbols
 
 
+def quality_of(worth: int) -> Quality:
+    """The best table that can be made of a file of this worth."""
+    return next((quality for least, quality in _QUALITIES if worth >= least), Quality.EMPTY)
+
+
 class SourceFiles:
     """Files by build id. Safe for several threads."""
 
@@ -104,7 +112,7 @@ class SourceFiles:
             try:
                 rivals = [path for path in self._files(held) if path.name.startswith(f"{role}.") and self._content(path) == content]
                 if any(self._worth(path) > worth_of(found) for path in rivals):
-                    return "a file that tells more is here already"
+                    return BETTER_IS_HERE
                 if size > self._max_bytes:
                     return f"{size} bytes, at most {self._max_bytes} are kept"
                 refusal = refusal_for_room(self._root, size, self._free_min_bytes)
@@ -142,6 +150,12 @@ class SourceFiles:
             with contextlib.suppress(OSError):
                 os.utime(self._place(held_of(key)))
         return found
+
+    def worth(self, held: Held) -> int:
+        """Of the file that tells most (see worth_of); 0 when there is none."""
+        with contextlib.suppress(OSError):
+            return max((self._worth(path) for path in self._files(held)), default=0)
+        return 0
 
     def newest_unix_s(self, key: BinaryKey) -> float:
         """When the newest file of a binary came; 0 when there is none."""

@@ -20,6 +20,8 @@ class Origin(StrEnum):
     """Sent by a person or a pipeline."""
     DEBUGINFOD = "debuginfod"
     """Had from one of the configured servers."""
+    COMMON = "common"
+    """The file into which dwz moved what several debug files share, from wherever it was had."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,16 @@ one bad file costs nothing but itself. A table that is better stays (table_cache
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import symbols_pb2
 from server.store.protocol import BinaryInfo
 from server.symbols.build_result import BuildResult, BuildStatus
 from server.symbols.builder import BuildOrder, build_table
-from server.symbols.debug_links import open_by_build_id, probe_or_none
+from server.symbols.debug_links import open_by_alt_link, open_by_build_id, probe_or_none
 from server.symbols.elf_probe import Probe
 from server.symbols.history import History, Outcome
 from server.symbols.identity import BinaryKey
@@ -127,19 +129,50 @@ class Workshop:
 
     def _make_from(self, key: BinaryKey, seen: Sequence[_Seen]) -> BuildResult:
         best = _best_pair(seen)
-        result = self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, [s.source.descriptor for s in best]))
+        with self._common_file(key, best) as common:
+            return self._make_from_best(key, best, common)
+
+    def _make_from_best(self, key: BinaryKey, best: Sequence[_Seen], common: int | None) -> BuildResult:
+        result = self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, [s.source.descriptor for s in best], common))
         if result.status == BuildStatus.OK:
             for each in best:
                 self._note(key, each.source, result)
             return result
         alone = [(each, result) for each in best]
         if len(best) > 1:
-            alone = [(each, self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, [each.source.descriptor]))) for each in best]
+            alone = [(each, self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, [each.source.descriptor], common))) for each in best]
         for each, single in alone:
             self._note(key, each.source, single)
             if single.status == BuildStatus.MALFORMED and each.source.origin in _SENT:
                 self._stores.files.drop(key, each.source.origin)
         return next((single for _, single in alone if single.status == BuildStatus.OK), result)
+
+    @contextmanager
+    def _common_file(self, key: BinaryKey, best: Sequence[_Seen]) -> Iterator[int | None]:
+        """The file that the debug file points to for what it shares with others; None when there is no such link, or no such file."""
+        link = next((s.probe.alt_link for s in reversed(best) if s.probe is not None and s.probe.alt_link is not None), None)
+        if link is None:
+            yield None
+            return
+        descriptor = open_by_alt_link(link, self._settings.debug_roots) if self._settings.local_files else None
+        kept = [] if descriptor is not None else self._stores.files.open(BinaryKey(key.kind, pb.BUILD_ID_KIND_GNU, link.build_id, b""), ())
+        found = kept[0].descriptor if kept else descriptor
+        outcome, words = (
+            (Outcome.OK, "") if found is not None else (Outcome.NOT_FOUND, "parts of the debug data are in a file that is not here")
+        )
+        self._stores.history.note(key, self._stores.history.attempt(Origin.COMMON, link.build_id.hex(), outcome, words))
+        try:
+            yield found
+        finally:
+            close_all(kept)
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def missing_common(self, key: BinaryKey) -> bytes | None:
+        """The build id of the common file that is missing for a binary; None when none is."""
+        attempts = self._stores.history.record(key).attempts
+        found = next((a for a in attempts if a.origin == Origin.COMMON and a.outcome == Outcome.NOT_FOUND), None)
+        return None if found is None else bytes.fromhex(found.place)
 
     def _build(self, order: BuildOrder) -> BuildResult:
         result, path = build_table(order, self._stores.cache.build_directory)
@@ -151,9 +184,8 @@ class Workshop:
         return result
 
     def _note(self, key: BinaryKey, source: Source, result: BuildResult) -> None:
-        table = self._stores.cache.get(key) if result.status == BuildStatus.OK else None
-        quality = table.facts.quality.name.lower() if table is not None else ""
-        attempt = self._stores.history.attempt(source.origin, source.place, _outcome(result), result.reason, quality)
+        quality = result.quality.name.lower() if result.status == BuildStatus.OK else ""
+        attempt = self._stores.history.attempt(source.origin, source.place, _outcome(result), result.reason or result.debug_reason, quality)
         self._stores.history.note(key, attempt)
         log.info(
             "symbols made binary=%s origin=%s status=%s symbols=%d reason=%s",

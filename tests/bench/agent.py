@@ -75,11 +75,11 @@ def _memory_lines(agent: "Agent", server: RunningServer) -> Iterator[Line]:
 class Agent:
     """A running `emberwatch-agent run`."""
 
-    def __init__(self, folder: Path, server: RunningServer) -> None:
+    def __init__(self, folder: Path, server: RunningServer, *options: str) -> None:
         self._log = folder / "agent.log"
         self._server = server
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "agent.cli", "run", "--server", server.grpc, "--data-dir", str(folder / "agent")]
+        command = [sys.executable, "-m", "agent.cli", "run", "--server", server.grpc, "--data-dir", str(folder / "agent"), *options]
         began_s = time.monotonic()
         with theirs, self._log.open("wb") as log:
             self._process = subprocess.Popen([*command, "--ready-fd", str(theirs.fileno())], pass_fds=[theirs.fileno()], stderr=log)

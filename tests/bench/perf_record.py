@@ -17,12 +17,24 @@ _ANSWER_S = 10.0
 class PerfRecord:
     """Runs from start to stop, for so many seconds at most; takes samples only while enabled."""
 
-    def __init__(self, rate_hz: int, folder: Path, most_s: float) -> None:
+    def __init__(self, rate_hz: int, folder: Path, most_s: float, call_graph: str = "fp") -> None:
         if shutil.which("perf") is None:
             raise BenchError("perf is not installed (apt-get install linux-perf)")
         theirs, self._commands = os.pipe()
         self._answers, answering = os.pipe()
-        command = ["perf", "record", "-F", str(rate_hz), "-a", "-g", "-D", "-1", "--control", f"fd:{theirs},{answering}"]
+        command = [
+            "perf",
+            "record",
+            "-F",
+            str(rate_hz),
+            "-a",
+            "--call-graph",
+            call_graph,
+            "-D",
+            "-1",
+            "--control",
+            f"fd:{theirs},{answering}",
+        ]
         self._process = subprocess.Popen(
             [*command, "-o", folder / "perf.data", "--", "sleep", str(most_s)],
             pass_fds=[theirs, answering],

@@ -2,8 +2,9 @@
 """What unwinding by tables costs: nanoseconds a sample and frame, and the CPU and bytes of `perf record --call-graph dwarf` beside it.
 
 The load has no frame pointers. The first part takes the load's slow-down at a high rate, so that what the kernel does to get to the
-program is in it; BPF's own run time leaves that out and stands beside it. The second part takes 99 Hz: the agent's CPU with its BPF
-programs, and that of perf recording and of `perf script`, which is where perf unwinds.
+program is in it; BPF's own run time leaves that out and stands beside it. perf's samples are taken likewise, each with its copy of 8 KiB of
+stack. The second part takes 99 Hz, and the whole system: the agent's processes, or perf recording and `perf script`, which is where perf
+unwinds, and to either what its samples cost in the kernel.
 """
 
 import re
@@ -19,12 +20,13 @@ from statistics import median
 from agent.kernel.program import CpuTimers
 from tests.bench.agent import Agent, until_boundary
 from tests.bench.load import NO_FRAME_POINTERS, Load, loaded
+from tests.bench.perf_record import PerfRecord
 from tests.bench.report import MIB, PER_CENT, Line, Unit, against, bounded, reached, told
 from tests.bench.timing import BenchError, Effort, cpu_s
 from tests.support.servers import serving
 from tests.support.unwinding import observing
 
-RATE_HZ, AGENT_RATE_HZ = 9973, 99
+RATE_HZ, PERF_RATE_HZ, AGENT_RATE_HZ = 9973, 997, 99
 SLICE_S, MOST_S = 0.2, 240.0
 US, NS = Unit("us/sample", 1e-6, 2), Unit("ns/frame", 1e-9, 0)
 WHOLE_SHARE = 0.995
@@ -36,11 +38,15 @@ def run(effort: Effort) -> Iterator[Line]:
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory()))
         load = closing.enter_context(loaded(folder, MOST_S, NO_FRAME_POINTERS))
-        yield from _cost_lines(load, folder, 8 * effort.rounds)
-        yield from _perf_lines(load, folder, windows=3 if effort.size >= 1 else 1)
+        cost, lines = _our_cost(load, folder, 8 * effort.rounds)
+        yield from lines
+        perf_cost = _perf_cost(load, folder, 8 * effort.rounds)
+        yield against("kernel cost of a sample, perf's with its copy of the stack", cost, ("perf", perf_cost), US, None)
+        yield from _perf_lines(load, folder, (cost, perf_cost), windows=3 if effort.size >= 1 else 1)
 
 
-def _cost_lines(load: Load, folder: Path, rounds: int) -> Iterator[Line]:
+def _our_cost(load: Load, folder: Path, rounds: int) -> tuple[float, list[Line]]:
+    """Seconds of a sample in the kernel, and what is told of it."""
     with observing(folder, folder, [process.pid for process in load.processes], rate_hz=7) as observer:
         timers = CpuTimers(observer.profiler._program.function("on_tick"), 1_000_000_000 // RATE_HZ, time.monotonic_ns)
         timers.open_missing()
@@ -62,10 +68,29 @@ def _cost_lines(load: Load, folder: Path, rounds: int) -> Iterator[Line]:
                 whole += walk.samples * (walk.stop.name == "BOTTOM")
         bpf_s = (observer.profiler.bpf_run_time_ns() - bpf_began_ns) / 1e9 / samples
     length = frames / samples
-    yield told(f"kernel cost of a sample of {length:.0f} frames without frame pointers, {RATE_HZ:,} Hz", median(costs), US)
-    yield told("of it inside our BPF programs, as the kernel measures it", bpf_s, US)
-    yield told("the same for a frame: the whole cost, and BPF alone", median(costs) / length, NS, NS.text(bpf_s / length))
-    yield reached("samples that reach the bottom", whole / samples, PER_CENT, WHOLE_SHARE)
+    cost = median(costs)
+    return cost, [
+        told(f"kernel cost of a sample of {length:.0f} frames without frame pointers, {RATE_HZ:,} Hz", cost, US),
+        told("of it inside our BPF programs, as the kernel measures it", bpf_s, US),
+        told("the same for a frame: the whole cost, and BPF alone", cost / length, NS, NS.text(bpf_s / length)),
+        reached("samples that reach the bottom", whole / samples, PER_CENT, WHOLE_SHARE),
+    ]
+
+
+def _perf_cost(load: Load, folder: Path, rounds: int) -> float:
+    """Seconds of a sample of perf in the kernel: what its processes use is not in it."""
+    perf = PerfRecord(PERF_RATE_HZ, folder, MOST_S, "dwarf")
+    costs = []
+    try:
+        for _ in range(rounds):
+            fast = _pace(load)
+            perf.enable()
+            slow = _pace(load)
+            perf.disable()
+            costs.append((1 - slow / fast) / PERF_RATE_HZ)
+    finally:
+        perf.close()
+    return median(costs)
 
 
 def _pace(load: Load) -> float:
@@ -74,27 +99,26 @@ def _pace(load: Load) -> float:
     return load.pace().since(before)
 
 
-def _perf_lines(load: Load, folder: Path, windows: int) -> Iterator[Line]:
+def _perf_lines(load: Load, folder: Path, costs: tuple[float, float], windows: int) -> Iterator[Line]:
     cpus = len(load.processes)
     with ExitStack() as closing:
         server = closing.enter_context(serving(folder / "server"))
-        agent = Agent(folder, server)
+        agent = Agent(folder, server, "--kinds", "cpu")
         closing.callback(agent.close)
         until_boundary(2)
         before_s, began_s = cpu_s(agent.pid), time.monotonic()
         until_boundary(windows)
         seconds = time.monotonic() - began_s
         user_s = cpu_s(agent.pid) - before_s
-        (seen,) = server.get("agents", **{"from": "-10m"})["agents"]
-        ours = user_s / seconds / cpus + float(seen["bpf_share"]) / cpus
+        ours, kernel = user_s / seconds / cpus, costs[0] * AGENT_RATE_HZ
         written = sum(path.stat().st_size for path in (folder / "server").rglob("*") if path.is_file()) / (time.monotonic() - began_s + 20)
         lately = {"query": 'cpu{service="load"}', "from": f"-{windows * 10 + 5}s"}
         whole = server.get("flamegraph", **lately)["quality"]["whole_share"]
     theirs, their_bytes = _perf_dwarf(folder)
-    yield bounded("unwinding and all else of the agent, of a core per busy core, 99 Hz", ours, PER_CENT, 0.005)
-    yield against(
-        "the same beside perf record --call-graph dwarf with perf script", ours, ("perf", theirs / PERF_S / cpus), PER_CENT, 1 / 20
-    )
+    perf = theirs / PERF_S / cpus + costs[1] * AGENT_RATE_HZ
+    told_apart = f"processes {PER_CENT.text(ours)}, kernel {PER_CENT.text(kernel)}"
+    yield bounded(f"agent, whole system, of a core per busy core, 99 Hz: {told_apart}", ours + kernel, PER_CENT, 0.005)
+    yield against("the same beside perf record --call-graph dwarf with perf script", ours + kernel, ("perf", perf), PER_CENT, 1 / 20)
     yield against("bytes a second: server's files, names included; perf.data", written, ("perf", their_bytes / PERF_S), MIB, None)
     yield reached("whole stacks of the load, as the page shows it", float(whole), PER_CENT, WHOLE_SHARE)
 

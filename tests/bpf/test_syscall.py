@@ -5,11 +5,14 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from agent.kernel.loader import load
+from agent.kernel.source import packaged_source
 from agent.profilers import syscall
 from agent.profilers.cpu import CpuSettings
 from agent.profilers.event_host import EventSettings
@@ -156,6 +159,24 @@ def test_calls_that_find_no_room_are_lost_by_reason(header_directory: Path, prog
     # Beside the 1,400 the program reads, writes and waits: a few calls.
     assert 1400 <= kept + calls.account.lost[LossReason.LOSS_REASON_MAP_FULL] <= 1420
     assert calls.account.filtered > 0
+
+
+def test_updates_that_the_kernel_refuses_are_counted(header_directory: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a busy bucket does it (-EBUSY), every tenth time or so."""
+    update = "bpf_map_update_elem(inner, &slot->key, &slot->sums, BPF_NOEXIST)"
+
+    def refusing(name: str) -> str:
+        text = packaged_source(name)
+        return text.replace(update, f"bpf_get_prandom_u32() % 10 ? {update} : -16") if name == "shared/calls.h" else text
+
+    assert update in packaged_source("shared/calls.h")
+    monkeypatch.setattr("agent.kernel.program.load", partial(load, read=refusing))
+    with programs.running("strange_calls") as process, suite_of_calls(header_directory, pids=frozenset({process.pid})) as suite:
+        let_run(process)
+        calls, _ = calls_and_stacks(suite)
+    kept = sum(row["count"] for name, row in rows_of_events(calls, process.pid).items() if name.endswith(b":ENOSYS"))
+    assert calls.account.lost.keys() == {LossReason.LOSS_REASON_MAP_BUSY}
+    assert 1400 <= kept + calls.account.lost[LossReason.LOSS_REASON_MAP_BUSY] <= 1420
 
 
 @pytest.mark.exact

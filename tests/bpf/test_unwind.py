@@ -15,12 +15,14 @@ import pytest
 
 from agent.records.drain import StackStop
 from tests.support.kernel import lacking_for_bpf
-from tests.support.language_programs import CPP
+from tests.support.language_programs import CPP, compiler
 from tests.support.unwind_programs import TRUTH, build, is_true
 from tests.support.unwinding import Names, Walk, observing
 
 WHOLE_SHARE = 0.995
 FEWEST_SAMPLES = 50
+DEEP = ("deep", "g++")
+"""Programs that call deeper than stacks are kept."""
 OTHER_PROGRAMS = {
     "python3": [sys.executable, "-c", "import json\nwhile True: sorted(json.loads(json.dumps(list(range(1000)))), key=lambda x: -x)"],
     "perl": [
@@ -60,7 +62,7 @@ def observed(header_directory: Path, tmp_path_factory: pytest.TempPathFactory) -
     commands |= {"pie": [str(pie), "callback"], "static": [str(static), "callback"]}
     paths = {name: Path(command[0]) for name, command in commands.items()}
     commands |= {name: command for name, command in OTHER_PROGRAMS.items() if shutil.which(command[0])}
-    commands |= {"C++": CPP.ready(directory)} if CPP.is_there else {}
+    commands |= {"C++": CPP.ready(directory), "g++": compiler(directory)} if CPP.is_there else {}
     with ExitStack() as closing:
         pids = {}
         for name, command in commands.items():
@@ -98,23 +100,23 @@ def test_chains_are_the_truth_frame_for_frame(observed: Observed, name: str) -> 
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("name", [*TRUTH, "pie", "static", "C++", *OTHER_PROGRAMS])
+@pytest.mark.parametrize("name", [*TRUTH, "pie", "static", "C++", "g++", *OTHER_PROGRAMS])
 def test_stacks_reach_the_bottom(observed: Observed, name: str) -> None:
     if name not in observed.walks:
         pytest.skip(f"needs {name}")
-    stops: Counter[StackStop] = Counter()
-    for walk in observed.walks[name]:
-        stops[walk.stop] += walk.samples
+    stops = _stops(observed.walks[name])
     assert stops.total() > FEWEST_SAMPLES
-    # One sample may fall into code without rules (.plt of a static glibc, the loader) however few there are.
-    assert stops.total() - stops[StackStop.BOTTOM] <= max(1, stops.total() * (1 - WHOLE_SHARE)), stops
+    # Two samples may fall into code without rules, or where libgcc changes stacks for an exception, however few there are: on a busy
+    # machine that is some sixty. The bench takes a thousand of each program (tests/bench/stacks.py).
+    lost = stops.total() - stops[StackStop.BOTTOM] - (stops[StackStop.CAP] if name in DEEP else 0)
+    assert lost <= max(2, stops.total() * (1 - WHOLE_SHARE)), stops
 
 
 def test_nearly_all_stacks_of_each_program_reach_the_bottom(observed: Observed) -> None:
     """Where a clock is emulated there are few samples, and one in a function without rules is soon a percent."""
-    wholes = {name: sum(walk.samples for walk in walks if walk.stop == StackStop.BOTTOM) for name, walks in observed.walks.items()}
-    totals = {name: sum(walk.samples for walk in walks) for name, walks in observed.walks.items()}
-    assert {name: (wholes[name], totals[name]) for name in totals if name != "deep" and wholes[name] < 0.95 * totals[name]} == {}
+    stops = {name: _stops(walks) for name, walks in observed.walks.items()}
+    lost = {name: found.total() - found[StackStop.BOTTOM] - (found[StackStop.CAP] if name in DEEP else 0) for name, found in stops.items()}
+    assert {name: stops[name] for name in stops if lost[name] > max(2, 0.05 * stops[name].total())} == {}
 
 
 def test_outermost_frame_is_where_the_program_begins(observed: Observed) -> None:
@@ -150,3 +152,10 @@ def _with_library(frames: list[str]) -> list[str]:
     """Of a static binary: functions that are not ours are the C library's."""
     ours = {word for truth in TRUTH.values() for word in truth.split()}
     return [name if name in ours else "*" for name in frames]
+
+
+def _stops(walks: list[Walk]) -> Counter[StackStop]:
+    stops: Counter[StackStop] = Counter()
+    for walk in walks:
+        stops[walk.stop] += walk.samples
+    return stops

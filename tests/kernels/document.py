@@ -12,7 +12,8 @@ HEAD = """# Kernels
 
 Written by `make kernels`: each of Debian's kernels that the sources of apt offer is booted under QEMU's emulation, and the tests of the
 BPF programs (`tests/bpf`, those marked `shape`) run in it. `tests/kernels/expected.py` says what is expected of each; what is not
-expected, a test skipped in silence for one, fails the run. Counts of samples under emulation say nothing about real machines.
+expected, a test skipped in silence for one, fails the run. Counts of samples under emulation say nothing about real machines. Supported is
+Linux 5.10 and later; a series that the sources of apt do not offer has no row, as 5.10 itself on Debian 12.
 
 | kernel | result | passed | skipped | failed | unwinding | date | guest |
 |---|---|---|---|---|---|---|---|

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emberwatch.v1 import batch_pb2 as pb
-from emberwatch.v1 import columns
+from emberwatch.v1 import columns, marks_pb2
 from server.query.profile_query import ProfileQuery
 from server.store.protocol import Store
 from server.store.sql_store import SqlStore
@@ -75,6 +75,8 @@ class Window:
     kinds: dict[str, list[EventRow]] = field(default_factory=dict)
     host: bytes = b"web-1"
     version: str = ""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """By kind: events that the maps had no room for."""
 
 
 def bucket_of(value_ns: int) -> int:
@@ -102,7 +104,9 @@ def event_batch(window: Window) -> pb.FoldedBatch:
         series += [_series(tables, kind, window.version, some) for some in by_service.values()]
         first = KINDS[kind][0][0]
         stored = sum(row.values.get(first, 0) for row in rows)
-        accounts.append(pb.Account(kind=kind, expected=stored, stored=stored))
+        lost = window.lost.get(kind, 0)
+        losses = [pb.Loss(reason=marks_pb2.LOSS_REASON_MAP_FULL, value=lost)] if lost else []
+        accounts.append(pb.Account(kind=kind, expected=stored + lost, stored=stored, losses=losses))
     return batch_from(tables, series, accounts, window.host)
 
 

@@ -170,6 +170,17 @@ def compile_loop(folder: Path) -> list[str]:
     return ["sh", "-c", "while :; do g++ -O2 -o compiled load.cc -pthread; done"]
 
 
+def compiler(folder: Path, functions: int = 3000) -> list[str]:
+    """g++'s own compiler in one process, with work for minutes: it optimises little before it has read all of these functions."""
+    source, ready = folder / "many.cc", folder / "many.ii"
+    body = "std::vector<int> v(a); for (int &x : v) x = a % {0}; std::sort(v.begin(), v.end(), [](int x, int y) {{ return x % {0} < y; }});"
+    lines = [f"int f{number}(int a) {{{body.format(number + 2)} return v[a / 2]; }}" for number in range(functions)]
+    source.write_text("\n".join(["#include <algorithm>", "#include <vector>", *lines]))
+    subprocess.run(["g++", "-E", "-o", ready, source], check=True)
+    program = subprocess.run(["g++", "-print-prog-name=cc1plus"], check=True, capture_output=True, text=True).stdout.strip()
+    return [program, "-fpreprocessed", "-quiet", "-O2", "-o", "/dev/null", str(ready)]
+
+
 def modes_by(folder: Path, compiler: str, *flags: str) -> Path:
     """The C program of unwind_programs by another compiler."""
     return build(folder, f"modes_{compiler}", *flags, compiler=compiler)

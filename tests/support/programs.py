@@ -8,7 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.lock_programs import LOCK_SOURCES
+from tests.support.wait_program import WAITS
+
 _SPIN = """
+#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +27,7 @@ static inline __attribute__((always_inline)) void work(unsigned rounds)
 """
 
 SOURCES = {
+    "waits": WAITS,
     # Work split 70/20/10 by rounds of one loop, in pieces of some microseconds and in random order: not in phase with any clock.
     "shares": """
 __attribute__((noinline)) void busy_seventy(unsigned n) { work(n); asm volatile(""); }
@@ -207,7 +212,7 @@ int main(int argc, char **argv)
 		work(1000);
 }
 """,
-}
+} | LOCK_SOURCES
 
 
 @dataclass(frozen=True, slots=True)

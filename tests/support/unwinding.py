@@ -73,14 +73,19 @@ class Observer:
 
     def window(self) -> list[Walk]:
         """End a window; its stacks."""
-        drain = self.profiler.drain()
-        samples = samples_by_process(WindowDrain(drain))
+        whole = self.drain()
+        drain = whole.cpu
+        samples = samples_by_process(whole)
         self.processes.update(samples)
         walks = list(self._walks(drain))
         self.processes.forget_dead()
         if self.unwinder is not None:
             self.unwinder.end_window(samples)
         return walks
+
+    def drain(self) -> WindowDrain:
+        """All kinds of the window that ends."""
+        return WindowDrain(self.profiler.drain())
 
     def _walks(self, drain: CpuDrain) -> Iterator[Walk]:
         for row, count in zip(drain.keys, drain.counts.tolist(), strict=True):

@@ -23,14 +23,12 @@ class Wholeness:
 
     samples: int = 0
     whole: int = 0
+    capped: int = 0
+    """Deeper than stacks are kept."""
     kernel_samples: int = 0
     kernel_whole: int = 0
     """Of those that the kernel walked: they end where a whole one did."""
     walks: list[Walk] = field(default_factory=list)
-
-    @property
-    def share(self) -> float:
-        return self.whole / max(1, self.samples)
 
     @property
     def kernel_share(self) -> float:
@@ -88,6 +86,7 @@ def _count(found: Wholeness, kernel_walks: Iterable[Walk]) -> None:
     bottoms = set[Place | None]()
     for walk in found.walks:
         found.samples += walk.samples
+        found.capped += walk.samples * (walk.stop is StackStop.CAP)
         if walk.stop is StackStop.BOTTOM:
             found.whole += walk.samples
             bottoms.add(_place(walk, walk.addresses[-1]))

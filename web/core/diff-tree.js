@@ -3,6 +3,7 @@
 
 import { COLOUR_ROOT, COLOUR_TRIMMED, STEPS } from "./colour.js";
 import { DIFF_NOISE, diffColourIndex } from "./diff-colour.js";
+import { INLINED_LINE } from "./frame-words.js";
 import { FUNCTION_ROOT, FUNCTION_TRIMMED, nodeName, treeFromAnswer } from "./tree.js";
 import { changeSign, formatPoints, intervalWords, stateOfChange, stateWords } from "./diff-words.js";
 import { formatDuration, formatShare } from "./units.js";
@@ -77,6 +78,7 @@ export function diffFrameWords(tree, node) {
     const hidden = tree.isNoise[node] ? "all within noise" : "some beyond noise: zoom in to see them";
     lines.splice(2, 2, ["change", `${formatPoints(tree.change[node])} points`], ["that is", hidden]);
   }
+  if (tree.inlined[node]) lines.push(INLINED_LINE);
   return { name: nodeName(tree, node), binary, file, line, code, lines };
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Changes of share in words: signed, in points (hundredths of all CPU of a side), never by colour alone. */
 
+import { spentWords } from "./kinds.js";
 import { countOf } from "./text.js";
 import { formatCount, formatDuration } from "./units.js";
 
@@ -75,8 +76,8 @@ export function verdictWords({ beyond_noise, frames }) {
 
 /**
  * What stands behind a side: its weight and how many hosts gave it.
- * @param {{total: number, hosts: number, is_empty: boolean}} side
+ * @param {{query: string, total: number, hosts: number, is_empty: boolean}} side
  */
-export function sideWords({ total, hosts, is_empty }) {
-  return is_empty ? "no samples in this range" : `${formatDuration(total)} of CPU, ${countOf(hosts, "host")}`;
+export function sideWords({ query, total, hosts, is_empty }) {
+  return is_empty ? "no samples in this range" : `${formatDuration(total)} ${spentWords(query)}, ${countOf(hosts, "host")}`;
 }

@@ -9,6 +9,9 @@ import { formatDuration, formatShare } from "./units.js";
  * @typedef {{name: string, binary: string, file: string, line: number, code: number, lines: Array<[string, string]>}} FrameWords
  */
 
+/** @type {[string, string]} */
+export const INLINED_LINE = ["call", "inlined: its code is part of its caller's"];
+
 /**
  * @param {Tree} tree
  * @param {number} node
@@ -20,6 +23,7 @@ export function frameWords(tree, node, viewTotal) {
   const known = at >= 0 ? tree.functions[at] : { binary: "", file: "", line: 0, code: -1 };
   const { binary, file, line, code } = known;
   const lines = weightLines({ self: tree.self[node], total: tree.total[node], viewTotal, selectionTotal: tree.selectionTotal });
+  if (tree.inlined[node]) lines.push(INLINED_LINE);
   return { name: nodeName(tree, node), binary, file, line, code, lines };
 }
 

@@ -13,6 +13,14 @@ export const TABS = Object.freeze([
   { key: "tcp", label: "TCP", kinds: ["tcp"], without: "No agent saw TCP connections of this service in this range." },
 ]);
 
+/** What stands behind a time of each kind. @type {Readonly<Record<string, string>>} */
+const SPENT_WORDS = Object.freeze({ cpu: "of CPU", offcpu: "waited", runqueue: "waited for a CPU", lock: "waited for locks", syscall: "in calls", syscall_stack: "in calls" });
+
+/** What stands behind a time of a kind: `of CPU`, `waited`. @param {string} selector that of a question, with its kind in front */
+export function spentWords(selector) {
+  return SPENT_WORDS[/^\s*(\w*)/.exec(selector)?.[1] ?? ""] ?? "in all";
+}
+
 /** The tab that shows a kind. @param {string} kind */
 export function tabOfKind(kind) {
   return (TABS.find(({ kinds }) => kinds.includes(kind)) ?? TABS[0]).key;

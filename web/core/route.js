@@ -13,7 +13,7 @@ import { DEFAULT_RANGE, isRelative } from "./range.js";
  * @typedef {{
  *   view: ViewName, service: string, id: string, from: string, until: string, live: boolean,
  *   hosts: string[], versions: string[], at: string, search: string, mode: "text" | "regex",
- *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean,
+ *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean, lines: boolean,
  *   waits: string[], idle: "hide" | "show" | "only", stacks: "" | "first" | "second" | "both", object: string, buckets: string,
  *   a: string, aFrom: string, aUntil: string, b: string, bFrom: string, bUntil: string, shape: import("./compare.js").Shape,
  *   boxes: string[],
@@ -44,6 +44,7 @@ export const DEFAULT_STATE = Object.freeze({
   tab: "cpu",
   shown: "both",
   invert: false,
+  lines: false,
   threads: false,
   waits: [],
   idle: "hide",
@@ -129,6 +130,7 @@ export function stateFromAddress(path, query) {
     tab: text("tab", DEFAULT_STATE.tab),
     shown: shown === "graph" || shown === "table" ? shown : "both",
     invert: text("invert", "0") === "1",
+    lines: text("by", "function") === "line",
     threads: text("group", "none") === "thread",
     waits: given.getAll("class"),
     idle: oneOf(text("idle", "hide"), IDLE, "hide"),
@@ -194,6 +196,7 @@ export function addressFromState(state) {
   put("tab", state.tab, DEFAULT_STATE.tab);
   put("shown", state.shown, "both");
   put("invert", state.invert ? "1" : "0", "0");
+  put("by", state.lines ? "line" : "function", "function");
   put("group", state.threads ? "thread" : "none", "none");
   for (const wait of state.waits) query.append("class", wait);
   put("idle", state.idle, "hide");
@@ -231,5 +234,5 @@ export function stateOfView(state, view, service = "") {
  * @returns {State}
  */
 export function stateOfComparison(state, comparison) {
-  return { ...stateOfView(state, "compare"), ...comparison };
+  return { ...stateOfView(state, "compare"), idle: state.idle, ...comparison };
 }

@@ -20,7 +20,7 @@ export const FUNCTION_ROOT = -2;
  *   strings: string[],
  *   functions: {name: number[], binary: number[], file: number[], line: number[], code: number[]},
  *   nodes: {function: number[], depth: number[], start: number[], total: number[], self: number[], id: number[], trimmed: number[],
- *     matched?: number[]},
+ *     matched?: number[], inlined?: number[]},
  *   ancestors?: Ancestor[],
  *   search: {text: string, matched_total: number, share: number} | null,
  *   quality: import("./quality.js").Quality,
@@ -31,6 +31,7 @@ export const FUNCTION_ROOT = -2;
  * @typedef {{
  *   count: number, depthCount: number, functionOf: Int32Array, depth: Uint32Array, parent: Int32Array,
  *   start: Float64Array, total: Float64Array, self: Float64Array, id: Float64Array, trimmed: Uint32Array, matched: Uint8Array | null,
+ *   inlined: Uint8Array,
  *   colour: Uint8Array, rowOffsets: Uint32Array, rowNodes: Uint32Array, functions: FunctionInfo[], ancestors: Ancestor[],
  *   ancestorColour: number[], selectionTotal: number,
  * }} Tree
@@ -59,6 +60,7 @@ export function treeFromAnswer(answer, { hasThreads = false } = {}) {
     id: Float64Array.from(nodes.id),
     trimmed: Uint32Array.from(nodes.trimmed),
     matched: answer.search && nodes.matched ? Uint8Array.from(nodes.matched) : null,
+    inlined: Uint8Array.from(nodes.inlined ?? nodes.depth.map(() => 0)),
     parent: parentsFromDepths(depth),
     colour: coloursOfNodes(functionOf, functions),
     functions,

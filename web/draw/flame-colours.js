@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The fill of every colour index in the theme on screen, in three strengths: plain, dimmed by search, above the zoomed frame. */
+/** The fill of every colour index in the theme on screen, in four strengths: plain, dimmed by search, above the zoomed frame, inlined. */
 
 import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, KIND_MARK, STEPS, cssColour, framePalette, mix } from "../core/colour.js";
 import { DIFF_KINDS, diffPalette } from "../core/diff-colour.js";
@@ -10,7 +10,8 @@ import { tokenColours } from "./surface.js";
 export const STRENGTH_PLAIN = 0;
 export const STRENGTH_DIMMED = 1;
 export const STRENGTH_ABOVE = 2;
-const STRENGTHS = 3;
+export const STRENGTH_INLINED = 3;
+const STRENGTHS = 4;
 const BUCKET_COUNT = STRENGTHS * COLOUR_COUNT;
 
 /**
@@ -21,7 +22,11 @@ const BUCKET_COUNT = STRENGTHS * COLOUR_COUNT;
  * }} FlameColours `fills`, `packed` (as pixels) and `isHatched` by bucket (strength * COLOUR_COUNT + colour), `ink` by strength
  */
 
-const SHARE_OF_SURFACE = [0, 0.8, 0.5];
+const SHARE_OF_SURFACE = [0, 0.8, 0.5, 0];
+/** Inlined calls are lighter in both themes, so that names on them stay as easy to read. */
+const SHARE_OF_WHITE = [0, 0, 0, 0.4];
+/** @type {Rgb} */
+const WHITE = [255, 255, 255];
 /** How strong lines are, by what they are mixed with. */
 const HATCH_SHARE = Object.freeze({ text: 0.16, "diff-hatch": 0.55 });
 // Darker than any frame in either theme: see the test of contrast.
@@ -68,9 +73,9 @@ function coloursOfPalette(palette, isHatchedKind, lineToken = "text") {
   const fills = [];
   const packed = new Uint32Array(BUCKET_COUNT);
   const isHatched = new Uint8Array(BUCKET_COUNT);
-  for (const share of SHARE_OF_SURFACE) {
+  for (let strength = 0; strength < STRENGTHS; strength += 1) {
     palette.forEach((rgb, colour) => {
-      const faded = mix(rgb, token["surface-card"], share);
+      const faded = mix(mix(rgb, token["surface-card"], SHARE_OF_SURFACE[strength]), WHITE, SHARE_OF_WHITE[strength]);
       const isKind = isHatchedKind(Math.floor(colour / STEPS));
       const isLined = colour === COLOUR_TRIMMED || isKind;
       const line = isKind ? mix(faded, token[lineToken], HATCH_SHARE[lineToken]) : mix(faded, token.text, HATCH_SHARE.text);
@@ -83,7 +88,7 @@ function coloursOfPalette(palette, isHatchedKind, lineToken = "text") {
     fills,
     packed,
     isHatched,
-    ink: [FRAME_INK, cssColour(token["text-secondary"]), cssColour(token.text)],
+    ink: [FRAME_INK, cssColour(token["text-secondary"]), cssColour(token.text), FRAME_INK],
     surface: cssColour(token["surface-card"]),
     packedSurface: packedColour(token["surface-card"]),
     packedSunken: packedColour(token["surface-sunken"]),

@@ -9,7 +9,7 @@ import { COLOUR_COUNT, COLOUR_ROOT, COLOUR_TRIMMED, STEPS } from "../core/colour
 import { GAPLESS_PX, ROW_PX, layoutRows, makeBoxes } from "../core/layout.js";
 import { cutName, visibleText } from "../core/text.js";
 import { FUNCTION_TRIMMED, nodeName } from "../core/tree.js";
-import { STRENGTH_ABOVE, STRENGTH_DIMMED, STRENGTH_PLAIN } from "./flame-colours.js";
+import { STRENGTH_ABOVE, STRENGTH_DIMMED, STRENGTH_INLINED, STRENGTH_PLAIN } from "./flame-colours.js";
 import { fillLine, makeImageKeeper } from "./scanline.js";
 import { fitCanvas } from "./surface.js";
 
@@ -83,7 +83,8 @@ function chooseBuckets({ tree, focus }, boxes, bucketOf) {
   for (let box = 0; box < boxes.count; box += 1) {
     const node = boxes.node[box];
     const isDimmed = tree.matched !== null && tree.matched[node] === 0;
-    const strength = isDimmed ? STRENGTH_DIMMED : boxes.row[box] < focusRow ? STRENGTH_ABOVE : STRENGTH_PLAIN;
+    const plain = tree.inlined[node] ? STRENGTH_INLINED : STRENGTH_PLAIN;
+    const strength = isDimmed ? STRENGTH_DIMMED : boxes.row[box] < focusRow ? STRENGTH_ABOVE : plain;
     bucketOf[box] = strength * COLOUR_COUNT + tree.colour[node];
     isSeen[tree.colour[node]] = 1;
   }

@@ -9,7 +9,8 @@ import { fitCanvas, tokenColours } from "./surface.js";
 /**
  * @typedef {{key: string, label: string, values: ReadonlyArray<number | null>}} Layer `key` names its colour, --spent-KEY
  * @typedef {{from_s: number, until_s: number, step_s: number, times_s: number[], layers: Layer[], label?: (tick: number) => string,
- *   threshold?: number}} Layers from the ground up; `label` writes a value on the axis, a line marks the threshold
+ *   threshold?: number, base?: number}} Layers from the ground up; `label` writes a value on the axis, which is cut by powers of `base` (10
+ *   if not said); a line marks the threshold
  */
 
 /**
@@ -36,7 +37,9 @@ export function paintLayers(canvas, shown, { width_px, height_px, cursor_s, brus
   context.fillStyle = colours["surface-card"];
   context.fillRect(0, 0, width_px, height_px);
   const sums = sumsOf(shown);
-  const ticks = numberTicks(Math.max(0, (shown.threshold ?? 0) * 1.25, ...sums.map((sum) => sum ?? 0)), 3);
+  const most = Math.max(0, (shown.threshold ?? 0) * 1.25, ...sums.map((sum) => sum ?? 0));
+  const unit = shown.base && most > 1 ? shown.base ** Math.floor(Math.log(most) / Math.log(shown.base)) : 1;
+  const ticks = numberTicks(most / unit, 3).map((tick) => tick * unit);
   const plot = plotOf(width_px, height_px, ticks[ticks.length - 1]);
   paintAxes(context, { timeline: shown, width_px }, plot, { ticks, colours, label: shown.label });
   context.save();

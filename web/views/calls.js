@@ -63,7 +63,7 @@ export function mountCalls(place, context) {
     selection: ofStacks,
     selectionKeys: SELECTION_KEYS,
     onAnswer: (answer) => strip.show(answer.quality),
-    source: waitSource({ title: "Who calls", waited: "in calls", none: "No stacks of these calls in this range." }),
+    source: waitSource({ title: "Who calls", waited: "in calls", none: "No stacks of these calls in this range.", isOfWaits: false }),
     side: table.root,
     tools: [],
   });

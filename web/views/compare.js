@@ -5,6 +5,7 @@ import { comparisonBefore, hasSides, sideOf, sidePatch, spanOfBoth, spanOfSide, 
 import { DIFF_KINDS } from "../core/diff-colour.js";
 import { changeLines, diffFrameWords, diffTreeFromAnswer, frameMark, spokenDiffFrame } from "../core/diff-tree.js";
 import { verdictWords } from "../core/diff-words.js";
+import { spentWords } from "../core/kinds.js";
 import { resolveRange } from "../core/range.js";
 import { addressFromState, stateOfComparison, stateOfView } from "../core/route.js";
 import { labelsOfSelector } from "../core/selector.js";
@@ -34,8 +35,8 @@ import { makeLoader } from "./loader.js";
 
 const TOP_ROWS = 200;
 const SIDES = /** @type {const} */ (["a", "aFrom", "aUntil", "b", "bFrom", "bUntil"]);
-const GRAPH_KEYS = /** @type {const} */ ([...SIDES, "shape", "at", "search", "mode", "invert", "threads"]);
-const TOP_KEYS = /** @type {const} */ ([...SIDES, "search", "mode", "sort", "invert", "threads"]);
+const GRAPH_KEYS = /** @type {const} */ ([...SIDES, "shape", "at", "search", "mode", "invert", "threads", "lines"]);
+const TOP_KEYS = /** @type {const} */ ([...SIDES, "search", "mode", "sort", "invert", "threads", "lines"]);
 /** @type {ReadonlyArray<{shape: Shape, label: string, title: string}>} */
 const SHAPES = [
   { shape: "b", label: "Shaped by B", title: "widths are shares of B; what is gone is not seen" },
@@ -57,8 +58,8 @@ const nowS = () => Date.now() / 1000;
 
 /** @param {State} state */
 function sidesAsked(state) {
-  const { a, aFrom, aUntil, b, bFrom, bUntil } = state;
-  return { a, a_from: aFrom, a_until: aUntil, b, b_from: bFrom, b_until: bUntil };
+  const { a, aFrom, aUntil, b, bFrom, bUntil, idle } = state;
+  return { a, a_from: aFrom, a_until: aUntil, b, b_from: bFrom, b_until: bUntil, idle: a.startsWith("offcpu") ? idle : "" };
 }
 
 /**
@@ -168,8 +169,8 @@ function mountDiff(place, { store, signal }) {
     timeline.markers.show(answers[2].deploys, store.get());
   };
   const loadTable = async () => {
-    const { search, mode, sort, invert, threads } = store.get();
-    const asked = { ...sidesAsked(store.get()), search, mode: search && mode === "regex" ? "regex" : "", sort: serverChangedSort(sort), limit: TOP_ROWS, invert: invert ? 1 : "", group: threads ? "thread" : "" };
+    const { search, mode, sort, invert, threads, lines } = store.get();
+    const asked = { ...sidesAsked(store.get()), search, mode: search && mode === "regex" ? "regex" : "", sort: serverChangedSort(sort), limit: TOP_ROWS, invert: invert ? 1 : "", group: threads ? "thread" : "", by: lines ? "line" : "" };
     const answer = await parts.tableLoader.run("Reading the table", (signal) => getJson("diff/top", asked, signal));
     if (answer) table.show(answer, store.get().sort);
   };
@@ -282,7 +283,7 @@ function makeDiffGraph({ store, signal, details, keys }, onAnswer) {
       // The ranges of a comparison stand still.
       pin: () => ({}),
       treeOf: (answer) => diffTreeFromAnswer(answer),
-      rootLabel: ({ a, b }) => `all · ${formatDuration(a.total)} of CPU in A · ${formatDuration(b.total)} in B`,
+      rootLabel: ({ a, b }) => `all · ${formatDuration(a.total)} ${spentWords(a.query)} in A · ${formatDuration(b.total)} in B`,
       summary: (answer, state) => (state.at === "" ? shapeWords(state) : zoomWords(answer)),
       emptyWords: emptyDiffWords,
     },

@@ -107,7 +107,7 @@ export function makeGraphPanel({ store, signal, selection, source = FLAMEGRAPH, 
     const shown_px = Math.round(flame.scroller.clientWidth || root.clientWidth || 1200);
     const width_px = Math.min(WIDEST_PX, Math.max(320, shown_px) * finer);
     const mode = state.search && state.mode === "regex" ? "regex" : "";
-    return { ...selection(), ...pinned, width_px, at: state.at, search: state.search, mode, invert: state.invert ? 1 : "", group: state.threads ? "thread" : "" };
+    return { ...selection(), ...pinned, width_px, at: state.at, search: state.search, mode, invert: state.invert ? 1 : "", group: state.threads ? "thread" : "", by: state.lines ? "line" : "" };
   };
   const show = (/** @type {Kept} */ next) => {
     const { answer, tree } = next;

@@ -20,8 +20,8 @@ import { makeTopTable, serverSort } from "./top-table.js";
  */
 
 const TOP_ROWS = 200;
-const GRAPH_KEYS = /** @type {const} */ (["at", "search", "mode", "invert", "threads"]);
-const TOP_KEYS = /** @type {const} */ (["search", "mode", "sort"]);
+const GRAPH_KEYS = /** @type {const} */ (["at", "search", "mode", "invert", "threads", "lines"]);
+const TOP_KEYS = /** @type {const} */ (["search", "mode", "sort", "lines"]);
 
 /**
  * @param {State} state
@@ -83,8 +83,8 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
     element("div", { class: "card-head" }, element("h2", {}, "Functions")), element("div", { class: "panel-picture" }, top.root));
   const topLoader = makeLoader(topPanel, { retry: () => loadTop(false) });
   const loadTop = async (/** @type {boolean} */ isQuiet) => {
-    const { search, mode, sort } = store.get();
-    const asked = { ...selection(), search, mode: search ? mode : "", sort: serverSort(sort), limit: TOP_ROWS };
+    const { search, mode, sort, lines } = store.get();
+    const asked = { ...selection(), search, mode: search ? mode : "", sort: serverSort(sort), limit: TOP_ROWS, by: lines ? "line" : "" };
     if (side) return;
     const answer = await topLoader.run("Reading the table", (signal) => getJson("top", asked, signal), { isQuiet });
     if (answer) top.show(answer, store.get().sort);

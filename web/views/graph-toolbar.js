@@ -29,6 +29,7 @@ export function makeGraphToolbar(store, { openKeys, nextMatch }) {
   const invert = toggle("Leaves first", "Turn the graph: leaves as roots (i)", () => store.set({ invert: !store.get().invert, at: "" }));
   invert.prepend(icon("flip"));
   const threads = toggle("By thread", "Thread names above their frames", () => store.set({ threads: !store.get().threads, at: "" }));
+  const lines = toggle("By line", "A function at each of its lines is a frame of its own", () => store.set({ lines: !store.get().lines, at: "" }));
   const choices = SHOWN.map(({ shown, label }) => toggle(label, `Show ${label.toLowerCase()}`, () => store.set({ shown })));
   const keys = element("button", { class: "button is-icon is-pointer-only", type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: openKeys }, icon("keys"));
   const root = element(
@@ -36,7 +37,7 @@ export function makeGraphToolbar(store, { openKeys, nextMatch }) {
     { class: "toolbar", role: "search" },
     element("div", { class: "search" }, icon("search"), input, regex),
     share,
-    element("div", { class: "toolbar-end" }, threads, invert, element("div", { class: "segments", role: "group", "aria-label": "Shown" }, ...choices), keys),
+    element("div", { class: "toolbar-end" }, threads, lines, invert, element("div", { class: "segments", role: "group", "aria-label": "Shown" }, ...choices), keys),
   );
   return {
     root,
@@ -46,6 +47,7 @@ export function makeGraphToolbar(store, { openKeys, nextMatch }) {
       updateInput(state.search);
       regex.setAttribute("aria-pressed", String(state.mode === "regex"));
       threads.setAttribute("aria-pressed", String(state.threads));
+      lines.setAttribute("aria-pressed", String(state.lines));
       invert.setAttribute("aria-pressed", String(state.invert));
       choices.forEach((choice, at) => choice.setAttribute("aria-pressed", String(SHOWN[at].shown === state.shown)));
     },

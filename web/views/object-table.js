@@ -2,19 +2,22 @@
 /** The rows of a kind by object: calls, locks, peers. One can be chosen; what else is shown is then of it alone. */
 
 import { sortedRows } from "../core/order.js";
+import { isLossGrave } from "../core/quality.js";
 import { countOf, visibleText } from "../core/text.js";
-import { formatCount, formatDuration } from "../core/units.js";
+import { formatCount, formatDuration, formatLoss } from "../core/units.js";
 import { getJson } from "../net/api.js";
 import { makeDataTable } from "./data-table.js";
-import { element } from "./dom.js";
+import { element, fill } from "./dom.js";
 import { makeLoader } from "./loader.js";
+import { badge } from "./parts.js";
 
 /**
  * @typedef {{counts: number[], p50_ns: number | null, p99_ns: number | null}} Buckets
  * @typedef {{name: string, values: Record<string, number>, histograms: Record<string, Buckets>, errors: Array<{error: string, count: number}>,
  *   first?: Array<{name: string, share: number}>, second?: Array<{name: string, share: number}>, peer?: Peer | null}} ObjectRow
  * @typedef {{service: string, host: string}} Peer
- * @typedef {{kind: string, rows: ObjectRow[], rows_total: number, totals: Record<string, number>, seconds: number}} TableAnswer
+ * @typedef {{kind: string, rows: ObjectRow[], rows_total: number, totals: Record<string, number>, seconds: number,
+ *   lost: Record<string, number>, lost_share: number}} TableAnswer
  * @typedef {import("./data-table.js").Column<ObjectRow>} ObjectColumn
  */
 
@@ -51,7 +54,7 @@ export function makeObjectTable({ store, title, noun, none, columns, usualSort, 
     if (!shown) return;
     const sort = store.get().sort || usualSort;
     table.show(sortedRows(shown.rows, columns, sort), sort);
-    words.textContent = summary(shown);
+    fill(words, summary(shown), ...lostWords(shown));
     note.textContent = shown.rows.length < shown.rows_total ? `The first ${formatCount(shown.rows.length)} of ${countOf(shown.rows_total, one)}.` : "";
     picture.hidden = shown.rows.length === 0;
     if (shown.rows.length === 0) loader.say(element("p", { class: "message-title" }, none));
@@ -64,6 +67,16 @@ export function makeObjectTable({ store, title, noun, none, columns, usualSort, 
     show();
   };
   return { root, load, show, cancel: () => loader.cancel() };
+}
+
+/**
+ * What is missing of the table, when something is.
+ * @param {TableAnswer} answer
+ */
+function lostWords({ lost, lost_share }) {
+  if (lost_share === 0) return [];
+  const reasons = Object.entries(lost).map(([reason, count]) => `${reason}: ${formatCount(count)}`);
+  return [" ", badge(`lost ${formatLoss(lost_share)}`, isLossGrave(lost_share) ? "amber" : "grey", reasons.join(", "))];
 }
 
 /**

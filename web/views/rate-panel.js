@@ -13,10 +13,10 @@ const HEIGHT_PX = 120;
 
 /**
  * @param {{title: string, note: string, signal: AbortSignal, format: (value: number) => string, label: (tick: number) => string,
- *   threshold?: number,
+ *   threshold?: number, base?: number,
  *   choose: (range: import("../core/range.js").Range) => void, back: () => void}} look
  */
-export function makeRatePanel({ title, note, signal, format, label, threshold, choose, back }) {
+export function makeRatePanel({ title, note, signal, format, label, threshold, base, choose, back }) {
   const legend = element("ul", { class: "legend" });
   const chart = makeTimeCanvas({ label: title, height_px: HEIGHT_PX, signal, choose, back, paint: paintLayers, numbersAt });
   const root = element("section", { class: "card panel rate-panel", "aria-label": title },
@@ -30,7 +30,7 @@ export function makeRatePanel({ title, note, signal, format, label, threshold, c
         swatch.style.background = `var(--spent-${key})`;
         return element("li", {}, swatch, label);
       }));
-      chart.show({ ...answer, layers, label, threshold, format });
+      chart.show({ ...answer, layers, label, threshold, base, format });
     },
   };
 }

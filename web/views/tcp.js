@@ -41,7 +41,7 @@ export function mountTcp(place, context) {
   const ofAll = () => selectionOf(store.get());
   const ofChosen = () => selectionOf(store.get(), store.get().object === "" ? {} : { object: [store.get().object] });
   const choose = (/** @type {string} */ object) => store.set({ object });
-  const bytes = makeRatePanel({ title: "Throughput", note: "bytes a second", signal, format: formatRate, label: formatBytes, ...time });
+  const bytes = makeRatePanel({ title: "Throughput", note: "bytes a second", signal, format: formatRate, label: formatBytes, base: 1024, ...time });
   const again = makeRatePanel({ title: "Sent again", note: "share of segments; the line marks 1 %", signal, format: formatLoss, label: (share) => `${Number((share * 100).toFixed(2))} %`, threshold: RETRANSMITS_GRAVE, ...time });
   const heats = HEATS.map(({ buckets, label, title }) => element("button", { class: "button is-small toggle", type: "button", title, onclick: () => store.set({ buckets }) }, label));
   const heatOf = () => HEATS.find(({ buckets }) => buckets === store.get().buckets) ?? HEATS[0];
@@ -124,6 +124,7 @@ function peerColumns(choose) {
     { ...latencyColumns("connect")[1], key: "connect", label: "Connect p99" },
     numberColumn("refused", "Refused", value("refused")),
     numberColumn("resets", "Resets", value("resets")),
+    numberColumn("drops", "Dropped", value("drops"), { title: "Packets and connections for which a queue of the host was full" }),
   ];
 }
 

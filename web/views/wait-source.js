@@ -15,16 +15,20 @@ import { emptyGraphWords } from "./empty-graph.js";
 const WAIT_LOOK = Object.freeze({ colours: waitColours, words: frameWords, spoken: spokenFrame, markOf: null, kinds: WAIT_KINDS, legendLabel: "What the colours mean" });
 
 /**
- * @param {{title: string, waited: string, none: string}} words `waited` stands behind a time: "waited", "in calls"
+ * @param {{title: string, waited: string, none: string, isOfWaits?: boolean}} words `waited` stands behind a time: "waited", "in calls";
+ *   what is no wait is coloured by kind of code, as everywhere
  * @returns {import("./graph-panel.js").Source}
  */
-export function waitSource({ title, waited, none }) {
+export function waitSource({ title, waited, none, isOfWaits = true }) {
   return {
     endpoint: "flamegraph",
     title,
-    look: WAIT_LOOK,
+    look: isOfWaits ? WAIT_LOOK : undefined,
     pin: (answer) => ({ from: String(answer.from_s), until: String(answer.until_s) }),
-    treeOf: (answer, asked) => colourWaits(treeFromAnswer(answer, { hasThreads: asked.group !== "" })),
+    treeOf(answer, asked) {
+      const tree = treeFromAnswer(answer, { hasThreads: asked.group !== "" });
+      return isOfWaits ? colourWaits(tree) : tree;
+    },
     rootLabel: (answer) => `all · ${formatDuration(answer.total)} ${waited} · ${formatCoresBare(answer.total / NS_PER_S / Math.max(answer.seconds, 1e-9))} threads`,
     summary(answer, state) {
       const share = answer.total > 0 ? answer.view_total / answer.total : 0;

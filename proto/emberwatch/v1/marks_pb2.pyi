@@ -47,6 +47,7 @@ class LossReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     LOSS_REASON_SERVER_SHED: _ClassVar[LossReason]
     LOSS_REASON_UNEXPLAINED: _ClassVar[LossReason]
     LOSS_REASON_REJECTED_MALFORMED: _ClassVar[LossReason]
+    LOSS_REASON_UNPAIRED: _ClassVar[LossReason]
     LOSS_REASON_STACK_ENOMEM: _ClassVar[LossReason]
     LOSS_REASON_STACK_EEXIST: _ClassVar[LossReason]
     LOSS_REASON_STACK_EFAULT_USER: _ClassVar[LossReason]
@@ -94,6 +95,7 @@ LOSS_REASON_REJECTED_AUTH: LossReason
 LOSS_REASON_SERVER_SHED: LossReason
 LOSS_REASON_UNEXPLAINED: LossReason
 LOSS_REASON_REJECTED_MALFORMED: LossReason
+LOSS_REASON_UNPAIRED: LossReason
 LOSS_REASON_STACK_ENOMEM: LossReason
 LOSS_REASON_STACK_EEXIST: LossReason
 LOSS_REASON_STACK_EFAULT_USER: LossReason

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from agent.collect.kind_rows import joined_stacks, row_table
+from agent.collect.kind_rows import row_table
 from agent.records.event_drain import EventAccount, EventColumn, EventDrain, WindowDrain, event_keys
 from emberwatch.v1 import batch_pb2 as pb
 from tests.support.drains import DrainOf, events_of
@@ -27,13 +27,3 @@ def test_kind_without_stacks_has_rows_without() -> None:
     drain = EventDrain("time", 0, 1, event_keys(1), columns, EventAccount(1, 0))
     table = row_table(WindowDrain(DrainOf().row(7, 3, user=[0x10]).drain(), [drain]))
     assert table.has_stack.tolist() == [True, False]
-
-
-def test_stacks_of_several_maps_are_joined_by_hash() -> None:
-    one, two = DrainOf().row(7, 3, user=[0x10, 0x20, 0x30]).drain().stacks, DrainOf().row(7, 3, user=[0x40]).drain().stacks
-    joined = joined_stacks([one, two, one, DrainOf().row(7, 1, user=[0x40]).drain().stacks])
-    assert joined.hashes.tolist() == sorted([*one.hashes.tolist(), *two.hashes.tolist()])
-    for part in (one, two):
-        at = joined.hashes.tolist().index(int(part.hashes[0]))
-        assert joined.addresses[joined.bounds[at] : joined.bounds[at + 1]].tolist() == part.addresses.tolist()
-    assert joined_stacks([one, one]) is one

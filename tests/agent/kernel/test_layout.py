@@ -86,7 +86,7 @@ def test_an_upload_of_something_else_is_none(tmp_path: Path) -> None:
     files = sources(tmp_path, kallsyms())
     image = read_layout(None, files).ranges[0].binary
     assert image is not None
-    assert kallsyms_upload(replace(image, id=replace(image.id, build_id=MODULE_ID)), files) is None
+    assert kallsyms_upload(replace(image, id=image.id._replace(build_id=MODULE_ID)), files) is None
 
 
 def test_zeros_mean_hidden(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_ourselves_and_unknown_ones() -> None:
 def test_a_reused_pid_is_not_taken_for_its_predecessor() -> None:
     with python(WAIT) as pid:
         key = key_of(pid)
-        assert first_look(replace(key, start_boot_ns=key.start_boot_ns - 20_000_000)).fate is Fate.EXITED
+        assert first_look(key._replace(start_boot_ns=key.start_boot_ns - 20_000_000)).fate is Fate.EXITED
 
 
 def test_a_process_gone_at_first_sight_has_exited() -> None:
@@ -111,7 +111,7 @@ def test_exec_makes_another_program_and_the_names_do_not_mix() -> None:
         child.stdin.write(b"\n")
         child.stdin.flush()
         until_runs(child.pid, b"sleep")
-        after = replace(before, exec_id=5)
+        after = before._replace(exec_id=5)
         found.see([after])
         found.update([before, after])
         child.kill()
@@ -364,7 +364,7 @@ def test_a_perf_map_is_not_handed_on_by_an_exec() -> None:
         child.stdin.write(b"\n")
         child.stdin.flush()
         child.stdout.readline()
-        after = replace(before, exec_id=5)
+        after = before._replace(exec_id=5)
         found.see([after])
         found.update([after])
         child.kill()

@@ -2,6 +2,7 @@
 """Tables come when they are asked for, and the least used gives way when there is no room."""
 
 import os
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -54,6 +55,7 @@ class FakeSource:
     def __init__(self) -> None:
         self.answers: dict[BinaryId, UnwindTable | TableMiss] = {}
         self.asked: list[BinaryId] = []
+        self.preferred: dict[BinaryId, float] = {}
 
     def get(self, binary_id: BinaryId, source: int | None, /) -> UnwindTable | TableMiss:
         assert source is None or os.fstat(source)
@@ -65,6 +67,9 @@ class FakeSource:
 
     def is_pending(self, binary_id: BinaryId, /) -> bool:
         return binary_id in self.asked
+
+    def prefer(self, samples: Mapping[BinaryId, float], /) -> None:
+        self.preferred = dict(samples)
 
 
 def table_of(rows: int) -> UnwindTable:
@@ -92,6 +97,16 @@ def test_table_that_comes_later_changes_the_processes_that_map_it() -> None:
     assert resident.arrived() == {WEB: {app("app").id}}
     assert not resident.is_waiting
     assert resident.use(WEB, app("app")) == TablePlace(0, 7, 0, 1, 0)
+
+
+def test_source_is_told_how_much_is_used_what_is_waited_for() -> None:
+    resident, _, source = tables(100, here=table_of(7))
+    resident.use(WEB, app("here"))
+    resident.use(WEB, app("web"))
+    resident.use(MAIL, app("web"))
+    resident.use(MAIL, app("mail"))
+    resident.end_window({WEB: 7, MAIL: 23})
+    assert source.preferred == {app("web").id: 30, app("mail").id: 23}
 
 
 def test_a_binary_is_asked_for_once_for_all_processes() -> None:

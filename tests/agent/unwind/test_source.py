@@ -107,20 +107,38 @@ def test_get_never_waits_for_the_decoder(tmp_path: Path, decoder: FakeDecoder, s
     source.close()
 
 
-def test_large_files_let_all_others_pass(tmp_path: Path, decoder: FakeDecoder) -> None:
-    decoder.may_run.clear()
-    source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
-    for number, size_bytes in enumerate((5, 17 << 20, 7000, 13)):
-        path = tmp_path / str(number)
+def order_files(source: TableSource, directory: Path, *sizes: int) -> None:
+    """Order binaries 0, 1, ... of these sizes; the worker holds the first when the others come."""
+    for number, size_bytes in enumerate(sizes):
+        path = directory / str(number)
         path.touch()
         os.truncate(path, size_bytes)
         fd = os.open(path, os.O_RDONLY)
         source.get(binary(number), fd)
         os.close(fd)
-        time.sleep(0.05 if number == 0 else 0)  # The worker holds the first when the others come.
+        until = time.monotonic() + WAIT_S
+        while not number and source.waiting and time.monotonic() < until:
+            time.sleep(0.001)
+
+
+def test_large_files_let_all_others_pass(tmp_path: Path, decoder: FakeDecoder) -> None:
+    decoder.may_run.clear()
+    source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
+    order_files(source, tmp_path, 5, 17 << 20, 7000, 13)
     decoder.may_run.set()
     settle(source, binary(1), None)
     assert decoder.sizes == [5, 7000, 13, 17 << 20]
+    source.close()
+
+
+def test_what_is_used_most_is_made_first_for_its_size(tmp_path: Path, decoder: FakeDecoder) -> None:
+    decoder.may_run.clear()
+    source = TableSource(SourceSettings(tmp_path / "tables"), decoder=decoder)
+    order_files(source, tmp_path, 5, 17 << 20, 33 << 20, 7000, 13)
+    source.prefer({binary(1): 23, binary(2): 23, binary(4): 11, binary(8): 97})
+    decoder.may_run.set()
+    settle(source, binary(3), None)
+    assert decoder.sizes == [5, 17 << 20, 13, 33 << 20, 7000]
     source.close()
 
 

@@ -41,7 +41,7 @@ ROWS = {
 
 @pytest.fixture
 def answer_of(tmp_path: Path) -> Any:
-    query = query_of(event_store(tmp_path, [(0, Window(ROWS))]))
+    query = query_of(event_store(tmp_path, [(0, Window(ROWS, lost={"lock": 2}))]))
     client = create_app(AppServices(query=query, page_files=Path("/nonexistent"))).test_client()
 
     def text(selector: str, by: str = "", idle: str = "", paper: Paper | None = None, wanted: Format = Format.TOP) -> list[str]:
@@ -65,9 +65,9 @@ def test_calls_with_errors_named(answer_of: Any) -> None:
 
 def test_locks_with_who_waits_and_who_holds(answer_of: Any) -> None:
     lines = answer_of("lock{}")
-    assert lines[0] == "2 waits, 9 ms in them over 10 s"
-    assert " ".join(lines[3].split()) == "cache_mutex 1 7 ms 7 ms 7 ms 7 ms 7 ms take 100.0 % hold 100.0 %"
-    assert lines[4].startswith("\\x1b[31m ")
+    assert lines[:2] == ["2 waits, 9 ms in them over 10 s", "lost 50.00 %, map_full 2"]
+    assert " ".join(lines[4].split()) == "cache_mutex 1 7 ms 7 ms 7 ms 7 ms 7 ms take 100.0 % hold 100.0 %"
+    assert lines[5].startswith("\\x1b[31m ")
     assert "\x1b" not in "".join(lines)
 
 

@@ -9,7 +9,6 @@ from flask.testing import FlaskClient
 
 from server.http.app import create_app
 from server.http.services import AppServices
-from server.query.binary_query import NameState
 from server.query.profile_query import ProfileQuery
 from tests.server.query.fakes import NOW_NS, START_S, FakeNamer, FakeStore, Row
 
@@ -25,7 +24,6 @@ def client_of(store: FakeStore, page: Path | None = None, health: str = "ok") ->
     """A client whose clock stands at NOW_NS; `page` is the folder of the page."""
     services = AppServices(
         query=ProfileQuery(store, FakeNamer(), lambda: NOW_NS),
-        name_state=lambda info: NameState("wanted", "asked of the agents"),
         health=lambda: health,
         counters=lambda: {"windows_total": 7.0, "spool_bytes": 23.0},
         page_files=page or Path("/nonexistent"),

@@ -200,21 +200,6 @@ def test_agents() -> None:
     assert (b["is_silent"], b["last_seen_s"], b["cpus"], b["rate_hz"]) == (True, START_S - 1000.0, 2, 99)
 
 
-def test_symbols_are_binaries_by_leaf() -> None:
-    rows = [("shop", "a", "t", ["main", "?x"], 7), ("mail", "a", "t", ["?x", "?y"], 23), ("mail", "a", "t", ["?x", "main"], 2)]
-    answer = get(client(rows), f"/api/v1/symbols?{RANGE}")
-    assert answer["binaries"] == [
-        {
-            "path": "/opt/app",
-            "build_id": "01020304",
-            "kind": 1,
-            "state": "wanted",
-            "reason": "asked of the agents",
-            "cpu_ns": 30 * PERIOD_NS,
-        }
-    ]
-
-
 @pytest.mark.parametrize(
     ("path", "message", "position"),
     [

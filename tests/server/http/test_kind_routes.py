@@ -8,7 +8,9 @@ from flask.testing import FlaskClient
 
 from server.http.app import create_app
 from server.http.services import AppServices
+from server.query.profile_query import ProfileQuery
 from tests.server.http.clients import get
+from tests.server.query.fakes import NOW_NS, FakeNamer, FakeStore
 from tests.support.batches import START_UNIX_NS
 from tests.support.event_batches import EventRow, Window, event_store, query_of, timed
 
@@ -117,3 +119,13 @@ def test_peers(tmp_path: Path) -> None:
     assert get(client, f"/api/v1/peers?{RANGE}") == {"edges": [edge], "edges_total": 1}
     (row,) = get(client, f"/api/v1/table?query=tcp{{service='shop'}}&{RANGE}")["rows"]
     assert row["peer"] == {"service": "postgres", "host": "web-1"}
+
+
+def test_totals_of_kinds_are_metrics() -> None:
+    totals = {("syscall", "count"): {"shop": 23, 'a"b': 7}, ("tcp", "bytes_out"): {"shop": 2**60}}
+    store = FakeStore()
+    services = AppServices(ProfileQuery(store, FakeNamer(), lambda: NOW_NS), kind_totals=lambda: totals, page_files=Path("/nonexistent"))
+    text = create_app(services).test_client().get("/metrics").text
+    assert 'emberwatch_syscall_count_total{service="shop"} 23.0' in text
+    assert 'emberwatch_syscall_count_total{service="a\\"b"} 7.0' in text
+    assert "# TYPE emberwatch_tcp_bytes_out_total counter" in text

@@ -32,6 +32,21 @@ def test_places_of_one_name_are_one_node() -> None:
     assert nodes.tolist() == [0, 1, 1, 2, 2]
 
 
+def test_a_node_is_inlined_when_all_that_it_stands_for_is() -> None:
+    table = NameTable()
+    f, g = table.intern(functions(["f", "g"])).tolist()
+    builder = TreeBuilder(table)
+    parents, names = np.array([0, 0, 1, 1, 0]), np.array([0, f, g, g, g])
+    builder.extend(parents[:4], names[:4], np.array([False, False, True, True]))
+    assert builder.tree()[0].inlined.tolist() == [False, False, True]
+    builder.extend(parents, names, np.array([False, False, True, True, False]))
+    tree, nodes = builder.tree()
+    assert tree.inlined[nodes].tolist() == [False, False, True, True, False]
+    builder.extend(np.append(parents, 1), np.append(names, g), np.array([False, False, True, True, False, False]))
+    tree, nodes = builder.tree()
+    assert tree.inlined[nodes].tolist() == [False] * 6
+
+
 def test_ids_are_those_of_the_path_and_fit_javascript() -> None:
     one, other = weighed([(["a", "b"], 7)]), weighed([(["0", "1"], 2), (["a", "b"], 3), (["a", "c"], 5)])
     ids = {path(other, n): int(other.tree.identity[n]) for n in range(len(other.tree))}

@@ -61,3 +61,13 @@ def test_a_heat_map_of_one_call_has_minutes(query: ProfileQuery) -> None:
 def test_a_largest_value_of_rows_is_the_largest(query: ProfileQuery) -> None:
     found = columns_over_time(query, parse_selector('syscall{object="write"}'), choose_slots(SPAN, 60 * 10**9))
     assert (found.values["max_ns"].tolist(), found.values["count"].tolist()) == ([MS, 0, MS], [4, 0, 2])
+
+
+def test_a_window_without_events_is_zero_and_not_a_gap(tmp_path: Path) -> None:
+    lock = EventRow(timed(7 * MS), object="mutex")
+    windows = [(FIRST_S, Window({"lock": [lock]})), (FIRST_S + 10, Window({"lock": []})), (FIRST_S + 50, Window({"lock": []}))]
+    windows += [(FIRST_S + 30, Window({"lock": []}, host=b"web-9"))]  # of a host that the service did not run on
+    span = TimeRange(MINUTE_0, MINUTE_0 + MINUTE_NS)
+    found = heatmap(query_of(event_store(tmp_path, windows)), parse_selector("lock{}"), choose_slots(span, 10 * 10**9))
+    assert found.has_data.tolist() == [True, True, False, False, False, True]
+    assert found.counts.sum(axis=1).tolist() == [1, 0, 0, 0, 0, 0]

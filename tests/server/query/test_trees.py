@@ -3,9 +3,10 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
-from server.profile.names import FrameColumns, FrameNames
+from server.profile.names import FrameColumns, FrameNames, FrameParts, FunctionTable
 from server.query import trees
 from server.query.trees import Binaries, TreeCache
 from tests.server.query.fakes import FakeNamer, FakeStore
@@ -86,3 +87,50 @@ def test_the_oldest_tree_leaves_when_there_are_too_many(monkeypatch: pytest.Monk
 def test_a_service_without_stacks_is_its_root() -> None:
     store, _, cache = made()
     assert names(cache.tree(store.dictionary("nobody"))) == [""]
+
+
+class InliningNamer(FakeNamer):
+    """Every frame called "f" has "g" inlined at a.cc:7 and, in that, "h" at b.h:23."""
+
+    def names(self, frames: FrameColumns, binaries: Binaries, strings: Sequence[bytes], service: str = "") -> FrameNames:
+        plain = super().names(frames, binaries, strings, service)
+        functions, rows = plain.functions, plain.function.tolist()
+        count = len(rows)
+        table = FunctionTable(
+            names=[*functions.names, "g", "h"],
+            raw_names=[*functions.names, "g", "h"],
+            binaries=[*functions.binaries, "app", "app"],
+            codes=np.append(functions.codes, [0, 0]).astype(np.uint8),
+            is_named=np.append(functions.is_named, [True, True]),
+            files=[""] * (count + 2),
+            lines=np.zeros(count + 2, np.int32),
+        )
+        parts = [[(row, 0, 0, 0), (count, 1, 1, 7), (count + 1, 1, 2, 23)] if table.names[row] == "f" else [(row, 0, 0, 0)] for row in rows]
+        columns = np.array([part for some in parts for part in some], np.int32).T
+        bounds = np.cumsum([0, *[len(some) for some in parts]])
+        made = FrameParts(bounds, columns[0], columns[1] == 1, columns[2], columns[3], ["", "/src/a.cc", "/src/b.h"])
+        return FrameNames(plain.function, table, plain.generation, made)
+
+
+def test_inlined_calls_are_nodes_of_their_own_also_when_the_tree_grows() -> None:
+    store, namer = FakeStore(), InliningNamer()
+    store.add([("shop", "a", "t", ["main", "f"], 7)])
+    cache = TreeCache(namer, store.binaries)
+    first = cache.tree(store.dictionary("shop"))
+    assert names(first) == ["", "main", "f", "g", "h"]
+    assert first.tree.inlined.tolist() == [False, False, False, True, True]
+    assert first.tree.depth[first.nodes].tolist() == [0, 1, 4]
+    store.add([("shop", "a", "t", ["main", "f", "k"], 7), ("shop", "a", "t", ["f", "g"], 7)])
+    grown = cache.tree(store.dictionary("shop"))
+    assert names(grown) == ["", "f", "g", "h", "g", "main", "f", "g", "h", "k"]
+    assert grown.tree.inlined.tolist() == [False, False, True, True, False, False, False, True, True, False]
+
+
+def test_by_line_names_say_where() -> None:
+    store, namer = FakeStore(), InliningNamer()
+    store.add([("shop", "a", "t", ["main", "f"], 7)])
+    cache = TreeCache(namer, store.binaries)
+    by_line = cache.tree(store.dictionary("shop"), is_by_line=True)
+    assert names(by_line) == ["", "main", "f", "g a.cc:7", "h b.h:23"]
+    assert cache.tree(store.dictionary("shop")) is not by_line
+    assert cache.tree(store.dictionary("shop"), is_by_line=True) is by_line

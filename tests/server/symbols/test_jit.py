@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which run time a name of a perf map comes from."""
 
+import time
+
 import pytest
 
 from server.profile.names import CodeKind
-from server.symbols.jit import jit_code
+from server.symbols.jit import jit_code, shown_jit_name
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,28 @@ def test_kind_of_code_by_name(name: str, code: CodeKind) -> None:
 def test_a_hostile_name_costs_no_time() -> None:
     for name in ("a/" * 2000, "a." * 2000, "a" * 4000, "$" * 4000, "L" + "a/" * 2000, "a.b " * 1000, "x.js" * 1000, "[" * 4000):
         jit_code(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Lsun/net/spi/DefaultProxySelector$3;::run", "sun.net.spi.DefaultProxySelector$3.run"),
+        ("java/util/HashMap.get(Ljava/lang/Object;)Ljava/lang/Object;", "java.util.HashMap.get(Object)"),
+        ("app.Server.write([BIIZ)V", "app.Server.write(byte[], int, int, boolean)"),
+        ("app.Main.main([[Ljava/lang/String;J)V", "app.Main.main(String[][], long)"),
+        ("app.Server.<init>()V", "app.Server.<init>()"),
+        ("Lambda$469/0x00007fb8a5acdd00.call", "Lambda$469/0x00007fb8a5acdd00.call"),
+        ("int java.lang.String.hashCode()", "int java.lang.String.hashCode()"),
+        ("py::fib:/srv/app.py", "py::fib:/srv/app.py"),
+        ("LazyCompile:~value node:internal/console/constructor:314", "LazyCompile:~value node:internal/console/constructor:314"),
+    ],
+)
+def test_jvm_descriptors_are_made_readable_and_nothing_else(name: str, shown: str) -> None:
+    assert shown_jit_name(name) == shown
+
+
+def test_hostile_names_take_no_time() -> None:
+    start = time.process_time()
+    for name in ("a." * 2000, "L" + "a/" * 2000, "a(" + "[" * 4000, "a.b(" + "Lx;" * 1300, "L" + "-" * 4000 + ";:"):
+        assert shown_jit_name(name)
+    assert time.process_time() - start < 2

@@ -15,6 +15,7 @@ from server.symbols.identity import key_of
 from server.symbols.namebook import NameBook
 from server.symbols.symtab import Ranges, choose
 from server.symbols.table import Table, TableFacts, Traits
+from tests.server.symbols.inline_tables import shop
 from tests.server.symbols.test_symtab import raw
 
 EMPTY, FILE, KERNEL, MODULE, JIT, BPF, MARK = range(7)
@@ -146,7 +147,7 @@ def test_marks_and_jit_names() -> None:
     assert shown(names) == [
         ("[truncated]", "", CodeKind.MARK),
         ("[stack lost: ENOMEM]", "", CodeKind.MARK),
-        ("Lsun/net/Sel$3;::run", "", CodeKind.JAVA),
+        ("sun.net.Sel$3.run", "", CodeKind.JAVA),
         ("py::fib:/srv/app.py", "", CodeKind.PYTHON),
         ("bad\\xff;\n</script>", "", CodeKind.NATIVE),
         ("[jit]", "", CodeKind.NATIVE),
@@ -211,3 +212,34 @@ def test_a_store_that_starts_anew_is_noticed() -> None:
 def test_no_frames_at_all() -> None:
     none = FrameColumns(np.zeros(0, np.uint8), np.zeros(0, np.uint32), np.zeros(0, np.uint64), np.zeros(0, np.uint8))
     assert Source().names(NameBook(), none).function.size == 0
+
+
+def test_frames_of_debug_data_have_parts_with_places() -> None:
+    code = Ranges(np.array([0], np.uint64), np.array([1 << 40], np.uint64))
+    symbols = choose(raw((0x401000, 0x100, 0, "main"), (0x401000, 0x100, 2, "alias_of_main")), code)
+    source = Source()
+    source.tables[1] = Table(TableFacts(key_of(APP), Quality.DWARF, Traits.NONE), symbols, 0, shop().shifted(0x401000 - 0x100))
+    book, frames = NameBook(), columns((FILE, 1, 0x1000, 0), (FILE, 1, 0x1025, 0), (MARK, 0, marks_pb2.MARK_TRUNCATED, 0))
+    names = source.names(book, frames)
+    parts = names.all_parts()
+    found = [
+        (names.functions.names[function], parts.files[file], line, bool(is_inlined))
+        for function, file, line, is_inlined in zip(
+            parts.function.tolist(), parts.file.tolist(), parts.line.tolist(), parts.is_inlined.tolist(), strict=True
+        )
+    ]
+    assert parts.bounds.tolist() == [0, 1, 2, 5, 6]
+    assert found[1:] == [
+        ("main", "/src/main.c", 3, False),
+        ("main", "/src/main.c", 7, False),
+        ("half", "/src/half.h", 23, True),
+        ("third", "/src/half.h", 13, True),
+        ("[truncated]", "", 0, False),
+    ]
+    assert [names.functions.names[row] for row in names.function.tolist()] == ["[unknown]", "main", "main", "[truncated]"]
+    assert names.functions.aliases[names.function[1]] == ("alias_of_main",)
+    longer = FrameColumns(*(np.append(column, column[1]) for column in (frames.kinds, frames.refs, frames.offsets, frames.is_return)))
+    grown = source.names(book, longer).all_parts()
+    assert grown.bounds.tolist() == [0, 1, 2, 5, 6, 7]
+    assert grown.line.tolist() == [0, 3, 7, 23, 13, 0, 3]
+    assert source.names(book, frames).all_parts().bounds.tolist() == parts.bounds.tolist()

@@ -2,6 +2,7 @@
 """From a real program to a name: found here, uploaded, refused, asked for again."""
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +16,9 @@ from emberwatch.v1 import symbols_pb2
 from server.errors import ServerError
 from server.profile.names import FrameColumns
 from server.store.protocol import BinaryInfo
+from server.symbols.build_result import Quality
 from server.symbols.debuginfod import parse_upstreams
+from server.symbols.elf_probe import probe
 from server.symbols.identity import key_of
 from server.symbols.ledger import NameState
 from server.symbols.namer import AGENTS_FIRST_S, NEWS_S, RETRY_S, Namer
@@ -228,6 +231,46 @@ def test_better_replaces_worse_and_history_renames_itself(tmp_path: Path) -> Non
         again.close()
 
 
+def test_common_file_of_dwz_is_fetched_too(tmp_path: Path) -> None:
+    """C21, C45: two debug files that share a third; it is asked for by its own build id."""
+    sources = ["int one(struct big *x) { return x->a; }", "int two(struct big *x) { return x->a * 7; }"]
+    head = "struct big { int a; long b; char name[70]; struct big *next; };\n__attribute__((noinline)) "
+    programs = [
+        compile_program(
+            f"{head}{source} int main(void) {{ struct big x = {{0}}; return {source[4:7]}(&x); }}",
+            tmp_path / f"p{at}",
+            "-g",
+            "-gdwarf-4",
+            "-O1",
+        )
+        for at, source in enumerate(sources)
+    ]
+    debugs = [tmp_path / f"p{at}.debug" for at in range(2)]
+    for program, debug in zip(programs, debugs, strict=True):
+        run_tool("objcopy", "--only-keep-debug", program, debug)
+        run_tool("objcopy", "--strip-all", program)
+    common = tmp_path / "common"
+    run_tool("dwz", "-m", common, *debugs)
+    descriptor = os.open(debugs[0], os.O_RDONLY)
+    link = probe(descriptor).alt_link
+    os.close(descriptor)
+    assert link is not None
+    binary = describe(programs[0])
+    with Upstreams() as upstream:
+        upstream.files = {binary.build_id.hex(): debugs[0].read_bytes(), link.build_id.hex(): common.read_bytes()}
+        namer = Namer(SymbolSettings(tmp_path / "symbols", debug_roots=(), free_min_bytes=0, upstreams=parse_upstreams(upstream.url)))
+        namer.state(binary)
+        assert namer.wait_idle(WAIT_S)
+        namer.tend()
+        until(lambda: namer.state(binary).quality >= Quality.FULL)
+        assert namer.wait_idle(WAIT_S)
+        namer.tend()
+        until(lambda: ("common", "ok") in {(a.origin, a.outcome) for a in namer.record(binary).attempts})
+        until(lambda: namer.state(binary).quality == Quality.DWARF)
+        assert sorted(upstream.asked) == sorted(f"/buildid/{digits}/debuginfo" for digits in upstream.files)
+        namer.close()
+
+
 def test_debug_file_of_other_code_with_the_same_build_id_names_nothing(remote: Namer, tmp_path: Path) -> None:
     """C38"""
     option = "-Wl,--build-id=0x1234567890abcdef"
@@ -240,7 +283,7 @@ def test_debug_file_of_other_code_with_the_same_build_id_names_nothing(remote: N
         namer = Namer(SymbolSettings(tmp_path / "symbols", debug_roots=(), free_min_bytes=0, upstreams=parse_upstreams(upstream.url)))
         namer.state(binary)
         assert namer.wait_idle(WAIT_S)
-        namer.retry(binary)
+        namer.retry(key_of(binary).digest)
         until(lambda: any(attempt.origin == "debuginfod" for attempt in namer.record(binary).attempts))
         [attempt] = [attempt for attempt in namer.record(binary).attempts if attempt.origin == "debuginfod"]
         assert attempt.outcome == "mismatch"
@@ -260,7 +303,7 @@ def test_ids_that_are_no_build_ids_are_never_asked_for(tmp_path: Path, program: 
         ]
         for _ in range(2):
             for binary in binaries:
-                namer.retry(binary)
+                namer.retry(key_of(binary).digest)
             assert namer.wait_idle(WAIT_S)
             namer.tend()
             clock.now_s += AGENTS_FIRST_S + 1

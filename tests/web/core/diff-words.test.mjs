@@ -32,8 +32,9 @@ test("the verdict counts, and says one as one", () => {
 });
 
 test("a side says what it holds, or that it is empty", () => {
-  assert.equal(sideWords({ total: 61e9, hosts: 1, is_empty: false }), "61 s of CPU, 1 host");
-  assert.equal(sideWords({ total: 0, hosts: 0, is_empty: true }), "no samples in this range");
+  assert.equal(sideWords({ query: 'cpu{service="x"}', total: 61e9, hosts: 1, is_empty: false }), "61 s of CPU, 1 host");
+  assert.equal(sideWords({ query: "offcpu", total: 61e9, hosts: 2, is_empty: false }), "61 s waited, 2 hosts");
+  assert.equal(sideWords({ query: "cpu", total: 0, hosts: 0, is_empty: true }), "no samples in this range");
 });
 
 test("relative changes have a sign and no more digits than help", () => {

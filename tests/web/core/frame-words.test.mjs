@@ -29,3 +29,13 @@ test("in a zoomed view both shares are said", () => {
 test("a frame is read out as one sentence", () => {
   assert.equal(spokenFrame(tree, 1, 100 * S), "a; total 40 s, 40.0 %; self 20 s, 20.0 %; depth 1");
 });
+
+test("an inlined call says so", () => {
+  const answer = answerOf([
+    [1, "a", 20 * S],
+    [2, "b", 20 * S],
+  ]);
+  const inlined = treeFromAnswer({ ...answer, nodes: { ...answer.nodes, inlined: [0, 0, 1] } });
+  assert.deepEqual(frameWords(inlined, 2, 40 * S).lines.at(-1), ["call", "inlined: its code is part of its caller's"]);
+  assert.equal(frameWords(inlined, 1, 40 * S).lines.length, 2);
+});

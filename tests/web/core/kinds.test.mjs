@@ -48,3 +48,7 @@ test("a part leads to the graph it is made of", () => {
 test("separators are known by name", () => {
   assert.deepEqual(["[woken by]", "[held by]", "[truncated]", "main"].map(kinds.isSeparator), [true, true, false, false]);
 });
+
+test("a time is said in the words of its kind", () => {
+  assert.deepEqual(['cpu{a="b"}', " offcpu", "lock{}", "later{}"].map(kinds.spentWords), ["of CPU", "waited", "waited for locks", "in all"]);
+});

@@ -27,6 +27,7 @@ test("everything of a view survives the way through its address", () => {
     sort: "-total",
     shown: "table",
     invert: true,
+    lines: true,
     threads: true,
     waits: ["lock", "disk"],
     idle: "show",

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which function asked for a kernel lock: the first of its stack that is not part of locking itself, or of the tracing of it."""
+
+import re
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from agent.kernel.program import SymbolNames
+from agent.records.drain import Stacks
+
+FRAMES_LOOKED_AT = 16
+_MOST_NAMES = 16384
+_MOST_ASKED = 4096
+"""Addresses named in one window; the others wait for the next."""
+_PARTS_OF_LOCKING = re.compile(
+    rb"(?:_*bpf_|_*traceiter_|_*probestub_|_*contention_|_*(?:raw_)?(?:spin|read|write)_(?:un)?lock|do_raw_|_*queued_|_*native_queued_|_*pv_"
+    rb"|_*mutex_|_*ww_mutex|_*rwsem_|_*(?:down|up)(?:_read|_write|_killable|_interruptible|_timeout|_trylock|_common|$)|downgrade_write|_*percpu_(?:down|up|rwsem)|_*percpu_rwsem|_*rt_mutex|_*rtlock|_*rwbase|osq_"
+    rb"|_*semaphore|_*rt_(?:spin|read|write)|_*lock_mm_and_find_vma|_*mmap_(?:read|write)_lock|_*lock_sock|_*task_rq_lock|_*raw_spin_rq)"
+)
+Ask = Callable[[list[int]], SymbolNames]
+
+
+def is_part_of_locking(name: bytes) -> bool:
+    """Whether a function is how locks are taken, and not why."""
+    return _PARTS_OF_LOCKING.match(name) is not None
+
+
+class CallerNames:
+    """Names of kernel functions by address, kept between windows."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._names: dict[int, bytes] = {}
+
+    def learn(self, addresses: Iterable[int]) -> None:
+        """Have a name for each, known or not."""
+        unknown = [address for address in addresses if address not in self._names][:_MOST_ASKED]
+        if not unknown:
+            return
+        if len(self._names) + len(unknown) > _MOST_NAMES:
+            self._names.clear()
+        self._names.update(zip(unknown, self._ask(unknown).names, strict=True))
+
+    def name(self, address: int) -> bytes:
+        """Empty when it is not known."""
+        return self._names.get(address, b"")
+
+    def callers(self, hashes: npt.NDArray[np.uint64], stacks: Stacks) -> list[bytes]:
+        """For each kernel stack, by hash: who asked for the lock; empty when the stack or its names are not there."""
+        distinct, of_row = np.unique(hashes, return_inverse=True)
+        tops = _tops(distinct, stacks)
+        addresses = np.unique(tops[tops != 0])
+        self.learn(addresses.tolist())
+        names = [b"", *(self.name(address) for address in addresses.tolist())]
+        is_reason = np.array([bool(name) and not is_part_of_locking(name) for name in names])
+        numbers = np.where(tops != 0, np.searchsorted(addresses, tops) + 1, 0)
+        is_found = is_reason[numbers]
+        first = np.argmax(is_found, axis=1)
+        chosen = np.where(is_found.any(axis=1), numbers[np.arange(len(numbers)), first], 0)
+        return [names[number] for number in chosen[of_row].tolist()]
+
+
+def _tops(hashes: npt.NDArray[np.uint64], stacks: Stacks) -> npt.NDArray[np.uint64]:
+    """Innermost frames of each stack, shape (hashes, FRAMES_LOOKED_AT), 0 where there is none."""
+    tops = np.zeros((len(hashes), FRAMES_LOOKED_AT), np.uint64)
+    if not len(stacks.hashes):
+        return tops
+    at = np.minimum(np.searchsorted(stacks.hashes, hashes), len(stacks.hashes) - 1)
+    lengths = np.where(stacks.hashes[at] == hashes, np.diff(stacks.bounds)[at], 0)
+    places = np.arange(FRAMES_LOOKED_AT)
+    is_there = places < lengths[:, None]
+    index = np.where(is_there, stacks.bounds[:-1][at][:, None] + places, 0)
+    return np.where(is_there, stacks.addresses[index], 0) if len(stacks.addresses) else tops

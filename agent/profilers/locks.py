@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kind lock: waits for locks of the kernel and of user space, who waits where, and who holds them (bpf/lock.bpf.c)."""
+
+import logging
+import re
+import struct
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import numpy as np
+import numpy.typing as npt
+
+from agent.errors import KernelError
+from agent.kernel import program as kernel
+from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
+from agent.profilers.breaker import Breaker, Share
+from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
+from agent.profilers.lock_names import CallerNames
+from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, LockType, Rows, most_waited, named_objects
+from agent.records.drain import Stacks
+from agent.records.event_drain import EventAccount, EventColumn, EventDrain, histogram_columns
+from emberwatch.v1 import batch_pb2 as pb
+from emberwatch.v1.marks_pb2 import LossReason
+
+log = logging.getLogger(__name__)
+
+KIND = "lock"
+SPEC = ProgramSpec(
+    source="lock.bpf.c",
+    functions=dict.fromkeys(
+        (
+            "on_contention_begin",
+            "on_contention_end",
+            "on_contention_walked",
+            "on_lock_switch",
+            "on_lock_return",
+            "on_futex_walked",
+            "on_holder_walked",
+        ),
+        ProgramType.RAW_TRACEPOINT,
+    ),
+    maps=("lock_settings", "lock_counts", "locks", "contentions", "futex_waits"),
+)
+FIRST_ROWS, MOST_ROWS, CHUNK = 2048, 1 << 16, 1024
+LONGEST_UNSEEN_NS = 10_000
+"""A wait from here on is worth a stack; the threshold counts when it is lower."""
+MOST_USER_LOCKS = 200
+"""Of one process and window that keep their address."""
+LOCK_SETTINGS = struct.Struct("<QQQQ")
+LOCK_COUNTS = np.dtype([(name, "<u8") for name in ("events", "waits", "filtered", "unpaired", "starts_full", "rows_full", "rows_busy")])
+_KEY_ZERO = (0).to_bytes(4, "little")
+_DIGITS = re.compile(rb"[0-9]+")
+
+
+class _Links:
+    """Attaches ends before starts, so that what begins is seen to end."""
+
+    def __init__(self, host: EventHost, named: tuple[int, int]) -> None:
+        self._host = host
+        self._named = named
+        self._attached: list[int] = []
+        self.has_kernel_locks = True
+
+    def attach(self) -> None:
+        program, settings = self._host.program, self._host.settings
+        stack_ns = min(settings.threshold_ns, LONGEST_UNSEEN_NS)
+        packed = LOCK_SETTINGS.pack(self._host.now_ns(), stack_ns, *self._named)
+        kernel.update(program.map("lock_settings"), _KEY_ZERO, packed)
+        try:
+            self._try("sched_exit_tp", "on_lock_return")  # From 6.15; before, both ends of a wait are met in sched_switch.
+            self._attached.append(program.open_raw_tracepoint("sched_switch", "on_lock_switch"))
+            if self.has_kernel_locks:
+                self.has_kernel_locks = self._try("contention_end", "on_contention_end") and self._try(
+                    "contention_begin", "on_contention_begin"
+                )
+        except KernelError:
+            self.detach()
+            raise
+
+    def detach(self) -> None:
+        while self._attached:
+            kernel.close(self._attached.pop())
+
+    def events_per_cpu(self) -> npt.NDArray[np.uint64]:
+        return self.counts()["events"].copy()
+
+    def counts(self) -> npt.NDArray[np.void]:
+        """LOCK_COUNTS of each possible CPU since the start."""
+        size = LOCK_COUNTS.itemsize * kernel.possible_cpu_count()
+        return np.frombuffer(kernel.lookup(self._host.program.map("lock_counts"), _KEY_ZERO, size), LOCK_COUNTS)
+
+    def _try(self, tracepoint: str, function: str) -> bool:
+        try:
+            self._attached.append(self._host.program.open_raw_tracepoint(tracepoint, function))
+        except KernelError as error:
+            log.info("tracepoint not there name=%s reason=%s", tracepoint, error)
+            return False
+        return True
+
+
+class LockProfiler:
+    """From start() to close(). Not thread safe."""
+
+    def __init__(self, host: EventHost, closing: ExitStack) -> None:
+        self._closing = closing
+        self._share = Share(0, 0)
+        rows = MapShape("locks", LOCK_KEY, LOCK_VALUE, MOST_ROWS, CHUNK)
+        self._rows = BufferedMap(host.program.map("locks"), rows, FIRST_ROWS)
+        closing.callback(self._rows.close)
+        host.install_finisher(Scratch.LOCK, "on_contention_walked")
+        host.install_finisher(Scratch.FUTEX, "on_futex_walked")
+        host.install_finisher(Scratch.HOLDER, "on_holder_walked")
+        self._names = CallerNames(kernel.symbol_names)
+        said = kernel.symbol_names(())
+        self._links = _Links(host, (said.data_start, said.data_end))
+        self._counted = self._links.counts()
+        self._breaker = Breaker(self._links, host.settings.most_per_s, host.settings.window_s, host.now_ns)
+        closing.callback(self._breaker.close)
+        if not self._links.has_kernel_locks:
+            log.warning("kernel locks are not seen: this kernel has no contention tracepoints (Linux 5.19 has)")
+
+    @classmethod
+    def start(cls, host: EventHost) -> "LockProfiler":
+        """Attach. Raises KernelError when this kernel does not offer what it takes."""
+        with ExitStack() as closing:
+            profiler = cls(host, closing)
+            profiler._closing = closing.pop_all()
+        return profiler
+
+    def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
+        self._share = share = self._breaker.close_window(window.end_ns)
+        pieces = list(self._rows.drain(window.buffer))
+        keys = np.concatenate([np.zeros(0, LOCK_KEY), *(piece[0] for piece in pieces)])
+        values = np.concatenate([np.zeros(0, LOCK_VALUE), *(piece[1] for piece in pieces)])
+        before, self._counted = self._counted, self._links.counts()
+        counts = {name: int(self._counted[name].sum() - before[name].sum()) for name in LOCK_COUNTS.names or ()}
+        if self._rows.settle(window.buffer, len(keys), counts["rows_full"]):
+            log.info("map grown name=locks entries=%d", self._rows.entries(window.buffer))
+        return (self._event_drain(window, keys, values, _account(values, counts, share)),)
+
+    def tick(self) -> float | None:
+        return self._breaker.tick()
+
+    def duty(self) -> float:
+        return self._share.on_ns / self._share.window_ns if self._share.window_ns else 1.0
+
+    def map_bytes(self) -> int:
+        return self._rows.size_bytes()
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def _event_drain(self, window: ClosedWindow, keys: Rows, values: Rows, account: EventAccount) -> EventDrain:
+        objects, object_of_row = self._objects(keys, values, window.stacks)
+        holders, holder_of_row = _holder_names(keys["holder"])
+        return EventDrain(
+            kind=KIND,
+            start_ns=window.start_ns,
+            end_ns=window.end_ns,
+            keys=keys["own"].copy(),
+            columns=_columns(values, self._share),
+            account=account,
+            stacks=window.stacks,
+            seconds=_with_stacks(keys["holder"].copy(), window.stacks),
+            objects=objects,
+            object_of_row=object_of_row,
+            classes=holders,
+            class_of_row=holder_of_row,
+        )
+
+    def _objects(self, keys: Rows, values: Rows, stacks: Stacks) -> tuple[list[bytes], npt.NDArray[np.int64]]:
+        is_user = keys["type"] & LockType.USER != 0
+        locks = most_waited(keys, values["ns"], MOST_USER_LOCKS)
+        static = np.where(is_user, 0, locks)
+        addresses = np.unique(static[static != 0]).tolist()
+        self._names.learn(addresses)
+        symbols = [self._names.name(address) if address else b"" for address in static.tolist()]
+        callers = self._names.callers(np.where(is_user | (keys["type"] >= LockType.MMAP), 0, keys["own"]["kernel_stack"]), stacks)
+        return named_objects(keys["type"], locks, symbols, callers)
+
+
+def _columns(values: Rows, share: Share) -> tuple[EventColumn, ...]:
+    return (
+        EventColumn("count", "count", pb.MERGE_SUM, share.scaled(values["count"])),
+        EventColumn("ns", "ns", pb.MERGE_SUM, share.scaled(values["ns"])),
+        EventColumn("max_ns", "ns", pb.MERGE_MAX, values["max_ns"].copy()),
+        EventColumn("observed", "count", pb.MERGE_SUM, values["count"].copy()),
+        *histogram_columns(share.scaled(values["buckets"])),
+    )
+
+
+def _account(values: Rows, counts: dict[str, int], share: Share) -> EventAccount:
+    """In waits, scaled like the rows. Ends whose start was not seen are lost as what they are: waits of unknown length."""
+    raw = {
+        LossReason.LOSS_REASON_MAP_FULL: counts["starts_full"] + counts["rows_full"],
+        LossReason.LOSS_REASON_MAP_BUSY: counts["rows_busy"],
+        LossReason.LOSS_REASON_UNPAIRED: counts["unpaired"],
+    }
+    scaled = share.scaled(np.array([counts["filtered"], *raw.values()], np.uint64)).tolist()
+    stored = int(share.scaled(values["count"]).sum())
+    lost = {reason: value for reason, value in zip(raw, scaled[1:], strict=True) if value}
+    return EventAccount(stored + scaled[0] + sum(lost.values()), scaled[0], lost)
+
+
+def _with_stacks(holders: Rows, stacks: Stacks) -> Rows:
+    """A stack that another window holds is not to be had any more: the holder is known by name only."""
+    for name in ("user_stack", "kernel_stack"):
+        holders[name][~np.isin(holders[name], stacks.hashes)] = 0
+    return holders
+
+
+def _holder_names(holders: Rows) -> tuple[list[bytes], npt.NDArray[np.int64]]:
+    """Thread names of holders, numbers in them as N; entry 0 is nobody."""
+    distinct, of_row = np.unique(holders["comm"], return_inverse=True)
+    names = [_DIGITS.sub(b"N", bytes(name)) for name in distinct.tolist()]
+    return [b"", *names], np.where(holders["comm"] == b"", 0, of_row.ravel() + 1)
+
+
+GROUP = Group((KIND,), lambda: SPEC, LockProfiler.start)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP by process and endpoint: connections, bytes, losses, round trips of all network namespaces (kind tcp).
+
+window:  flip -> is_settling = 1, wait -> go through open sessions -> is_settling = 0 -> those that closed meanwhile -> drain
+"""
+
+import logging
+import os
+import struct
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import numpy as np
+import numpy.typing as npt
+
+from agent.errors import KernelError
+from agent.kernel import program as kernel
+from agent.kernel.program import BufferedMap, Iterator, MapShape, ProgramSpec, ProgramType
+from agent.profilers.event_host import ClosedWindow, EventHost, Group
+from agent.profilers.tcp_rows import TCP_KEY, TCP_SUMS, rows_of_endpoints
+from agent.records.event_drain import EventAccount, EventDrain
+from emberwatch.v1.marks_pb2 import LossReason
+
+log = logging.getLogger(__name__)
+
+KIND = "tcp"
+RAW_TRACEPOINTS = {
+    "inet_sock_set_state": "on_tcp_state",
+    "tcp_receive_reset": "on_tcp_reset",
+    "tcp_send_reset": "on_tcp_reset",
+    "tcp_retransmit_synack": "on_tcp_synack",
+    "tcp_destroy_sock": "on_tcp_destroy",
+}
+TCP_COUNTS = np.dtype([(name, "<u8") for name in ("stored", "filtered", "map_full", "map_busy", "sessions_full", "unowned", "others")])
+"""struct tcp_counts in bpf/shared/tcp_records.h: one CPU and buffer."""
+LEAST_SESSIONS, MOST_SESSIONS = 1 << 13, 1 << 17
+SESSION_SHARE = 1 << 18
+"""Bytes of memory of the host for each session there is room for: 16,384 with 4 GiB, each of 192 bytes."""
+SUMS_ENTRIES, MOST_SUMS = 1024, 1 << 14
+CHUNK = 1024
+_SETTINGS = struct.Struct("<QIIQ")
+_LISTENERS, _OTHERS = 3, 0
+_KEY_ZERO = (0).to_bytes(4, "little")
+
+
+def session_entries(memory_bytes: int) -> int:
+    """Sessions that there is room for, by the memory of the host: a power of two."""
+    return min(max(1 << (memory_bytes // SESSION_SHARE).bit_length() - 1, LEAST_SESSIONS), MOST_SESSIONS)
+
+
+def spec() -> ProgramSpec:
+    """What is loaded on this host."""
+    iterators = ("bpf_iter__bpf_map_elem", "bpf_iter__task_file")
+    return ProgramSpec(
+        source="tcp.bpf.c",
+        functions=dict.fromkeys(RAW_TRACEPOINTS.values(), ProgramType.RAW_TRACEPOINT) | dict.fromkeys(iterators, ProgramType.ITERATOR),
+        maps=("tcp_settings", "tcp_sessions", "closed_sessions", "tcp_listeners", "tcp_sums", "tcp_counts"),
+        defines={"TCP_SESSION_ENTRIES": session_entries(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))},
+    )
+
+
+class TcpProfiler:
+    """Counts from start() to close()."""
+
+    def __init__(self, host: EventHost, closing: ExitStack) -> None:
+        self._closing = closing
+        self._program = host.program
+        sums = MapShape("tcp_sums", TCP_KEY, TCP_SUMS, MOST_SUMS, CHUNK)
+        self._sums = BufferedMap(self._program.map("tcp_sums"), sums, SUMS_ENTRIES)
+        closing.callback(self._sums.close)
+        self._open_sessions = Iterator(self._program.function("bpf_iter__bpf_map_elem"), self._program.map("tcp_sessions"))
+        closing.callback(self._open_sessions.close)
+        for tracepoint, function in RAW_TRACEPOINTS.items():
+            closing.callback(kernel.close, self._program.open_raw_tracepoint(tracepoint, function))
+        self._find_open_sockets()
+
+    @classmethod
+    def start(cls, host: EventHost) -> "TcpProfiler":
+        """Attach, and find the sockets that are open. Raises KernelError when this kernel does not offer what it takes."""
+        with ExitStack() as closing:
+            profiler = cls(host, closing)
+            profiler._closing = closing.pop_all()
+        return profiler
+
+    def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
+        """The one kind."""
+        self._settle_open_sessions(window.buffer)
+        rows = rows_of_endpoints(self._sums.drain(window.buffer))
+        counts = self._take_counts(window.buffer)
+        self._sums.settle(window.buffer, len(rows.keys), int((counts["others"] + counts["map_full"]).sum()))
+        stored = int(rows.columns[0].values.sum())
+        seen, filtered, full, busy = (int(counts[name].sum()) for name in ("stored", "filtered", "map_full", "map_busy"))
+        lost = {
+            LossReason.LOSS_REASON_MAP_FULL: full,
+            LossReason.LOSS_REASON_MAP_BUSY: busy,
+            LossReason.LOSS_REASON_UNEXPLAINED: seen - stored,
+        }
+        happened = {reason: count for reason, count in lost.items() if count}
+        account = EventAccount(stored + filtered + sum(happened.values()), filtered, happened)
+        self._tell_of_the_unseen(counts)
+        return (
+            EventDrain(
+                kind=KIND,
+                start_ns=window.start_ns,
+                end_ns=window.end_ns,
+                keys=rows.keys,
+                columns=rows.columns,
+                account=account,
+                objects=rows.objects,
+                object_of_row=rows.object_of_row,
+            ),
+        )
+
+    def tick(self) -> float | None:
+        """Nothing to look at between windows."""
+        return None
+
+    def duty(self) -> float:
+        """Always on: a connection whose opening or end was not seen could not be counted."""
+        return 1.0
+
+    def map_bytes(self) -> int:
+        """Kernel memory of the sums of both buffers."""
+        return self._sums.size_bytes()
+
+    def close(self) -> None:
+        """Detach."""
+        self._closing.close()
+
+    def _find_open_sockets(self) -> None:
+        """Those that were there before us: listeners first, so that it is known of the others who called. Or they are not followed."""
+        try:
+            finder = Iterator(self._program.function("bpf_iter__task_file"))
+        except KernelError as error:
+            log.warning("open sockets not found reason=%s", error)
+            return
+        try:
+            for finding in (_LISTENERS, _OTHERS):
+                self._write_settings(0, finding)
+                finder.run()
+        finally:
+            finder.close()
+
+    def _settle_open_sessions(self, buffer: int) -> None:
+        """Count what went through open sockets since the last window, into `buffer`."""
+        left = [key for keys, _ in kernel.drain(self._program.map("closed_sessions"), "<u8", "<u8", CHUNK) for key in keys.tolist()]
+        self._write_settings(buffer)
+        self._open_sessions.run()
+        for key in left:  # They closed just while we counted them, in an earlier window.
+            kernel.delete(self._program.map("tcp_sessions"), key.to_bytes(8, "little"))
+
+    def _write_settings(self, buffer: int, finding: int = 0) -> None:
+        kernel.update(self._program.map("tcp_settings"), _KEY_ZERO, _SETTINGS.pack(0, buffer, finding, 0))
+
+    def _take_counts(self, buffer: int) -> npt.NDArray[np.void]:
+        """Counters of each CPU; they begin again from zero."""
+        key, size = buffer.to_bytes(4, "little"), TCP_COUNTS.itemsize * kernel.possible_cpu_count()
+        counts = np.frombuffer(kernel.lookup(self._program.map("tcp_counts"), key, size), TCP_COUNTS)
+        kernel.update(self._program.map("tcp_counts"), key, bytes(size))
+        return counts
+
+    def _tell_of_the_unseen(self, counts: npt.NDArray[np.void]) -> None:
+        full, unowned = int(counts["sessions_full"].sum()), int(counts["unowned"].sum())
+        if full or unowned:
+            log.warning("connections out of sight no_room=%d without_owner=%d", full, unowned)
+
+
+GROUP = Group((KIND,), spec, TcpProfiler.start)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds offcpu, runqueue and time: where the time of threads goes, from the switches and wakeups of the scheduler (bpf/waits.bpf.c)."""
+
+import contextlib
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from agent.errors import KernelError
+from agent.kernel import program as kernel
+from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
+from agent.profilers.breaker import Breaker
+from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
+from agent.profilers.thread_rows import DEPARTED_KEY, THREAD, THREAD_SUMS, Moment, Rows, ThreadState
+from agent.profilers.thread_times import ThreadTimes, ThreadWindow, departed_window, joined
+from agent.profilers.wait_classes import call_classes
+from agent.profilers.wait_drains import WaitLosses, WaitWindow, offcpu_drain, runqueue_drain, time_drain
+from agent.profilers.wait_rows import WAIT_KEY, WAIT_VALUE, Reports, WaitRows, joined_rows, open_rows
+from agent.records.drain import Stacks
+from agent.records.event_drain import EventDrain
+from agent.records.stack_sets import joined_stacks, selected_stacks
+
+KINDS = ("offcpu", "runqueue", "time")
+LEAST_THREADS, MOST_THREADS = 8192, 1 << 18
+THREADS_ROOM = 4
+"""Entries for each thread there is at the start."""
+FIRST_WAITS, MOST_WAITS, WAITS_CHUNK = 4096, 1 << 17, 2048
+FIRST_DEPARTED, MOST_DEPARTED, DEPARTED_CHUNK = 1024, 1 << 15, 1024
+THREADS_CHUNK = 2048
+WAIT_COUNTS = np.dtype([(name, "<u8") for name in ("events", "threads_full", "departed_full", "rows_full", "rows_busy")])
+WAIT_SETTINGS = struct.Struct("<QQQQ")
+_HOOKS = (("sched_wakeup_new", "on_wakeup_new"), ("sched_waking", "on_waking"), ("sched_switch", "on_switch"))
+_LOST = ("rows_full", "rows_busy", "threads_full", "departed_full")
+_KEY_ZERO = (0).to_bytes(4, "little")
+_R = ProgramType.RAW_TRACEPOINT
+
+
+def spec() -> ProgramSpec:
+    """What is loaded on this host: the map of threads is as large as it has threads."""
+    entries = min(max(THREADS_ROOM * thread_count(), LEAST_THREADS), MOST_THREADS)
+    return ProgramSpec(
+        source="waits.bpf.c",
+        functions=dict.fromkeys(("on_switch", "on_back", "on_back_walked", "on_waking", "on_waker_walked", "on_wakeup_new"), _R),
+        maps=("wait_settings", "threads", "departed", "waits", "wait_counts", "call_classes"),
+        defines={"THREAD_ENTRIES": 1 << (entries - 1).bit_length()},
+    )
+
+
+def thread_count(loadavg: Path = Path("/proc/loadavg")) -> int:
+    """Threads on this host; proc_loadavg(5), behind the slash of the fourth field."""
+    try:
+        return int(loadavg.read_text().split()[3].partition("/")[2])
+    except (OSError, ValueError, IndexError):
+        return LEAST_THREADS // THREADS_ROOM
+
+
+class WaitLinks:
+    """What attaches the programs, and what they have counted."""
+
+    def __init__(self, host: EventHost) -> None:
+        self._host = host
+        self._links: list[int] = []
+
+    def attach(self) -> None:
+        program = self._host.program
+        try:
+            for tracepoint, function in (
+                ("sched_wakeup_new", "on_wakeup_new"),
+                ("sched_waking", "on_waking"),
+                ("sched_switch", "on_switch"),
+            ):
+                self._links.append(program.open_raw_tracepoint(tracepoint, function))
+        except KernelError:
+            self.detach()
+            raise
+        with contextlib.suppress(KernelError):  # Kernels before 6.15 have none; there the stack is taken as a thread leaves.
+            self._links.append(program.open_raw_tracepoint("sched_exit_tp", "on_back"))
+
+    def detach(self) -> None:
+        kernel.close(*self._links)
+        self._links.clear()
+
+    def counts(self) -> npt.NDArray[np.void]:
+        """WAIT_COUNTS of each possible CPU since the start."""
+        size = WAIT_COUNTS.itemsize * kernel.possible_cpu_count()
+        return np.frombuffer(kernel.lookup(self._host.program.map("wait_counts"), _KEY_ZERO, size), WAIT_COUNTS)
+
+    def events_per_cpu(self) -> npt.NDArray[np.uint64]:
+        return self.counts()["events"].copy()
+
+
+class WaitsProfiler:
+    """From start to close(). Not thread safe."""
+
+    def __init__(self, host: EventHost) -> None:
+        self._host = host
+        self._window = 1
+        self._on_since_ns = self._reported_ns = 0
+        self._times = ThreadTimes()
+        self._parts: list[ThreadWindow] = []
+        self._open: list[WaitRows] = []
+        self._kept: Stacks | None = None
+        """Stacks of waits that go on, or whose thread has not run since."""
+        self._wanted = np.zeros(0, np.uint64)
+        for number, wait_class in enumerate(call_classes().tolist()):
+            if wait_class:
+                kernel.update(host.program.map("call_classes"), number.to_bytes(4, "little"), wait_class.to_bytes(4, "little"))
+        waits = MapShape("waits", WAIT_KEY, WAIT_VALUE, MOST_WAITS, WAITS_CHUNK)
+        self._waits = BufferedMap(host.program.map("waits"), waits, FIRST_WAITS)
+        gone = MapShape("departed", DEPARTED_KEY, THREAD_SUMS, MOST_DEPARTED, DEPARTED_CHUNK)
+        self._departed = BufferedMap(host.program.map("departed"), gone, FIRST_DEPARTED)
+        host.install_finisher(Scratch.RETURN, "on_back_walked")
+        host.install_finisher(Scratch.WAKER, "on_waker_walked")
+        self._links = WaitLinks(host)
+        self._lost_before = self._links.counts()
+        try:
+            self._breaker = Breaker(self, host.settings.most_per_s, host.settings.window_s, host.now_ns)
+        except KernelError:
+            self._close_maps()
+            raise
+
+    def attach(self) -> None:
+        """Called by the breaker."""
+        self._on_since_ns = self._host.now_ns()
+        self._times.begin_again()
+        self._write_settings()
+        self._links.attach()
+
+    def detach(self) -> None:
+        """Called by the breaker: what is open now is not seen on, so it counts up to here."""
+        self._links.detach()
+        self._look(self._host.now_ns())
+
+    def events_per_cpu(self) -> npt.NDArray[np.uint64]:
+        return self._links.events_per_cpu()
+
+    def tick(self) -> float | None:
+        return self._breaker.tick()
+
+    def duty(self) -> float:
+        return self._breaker.duty
+
+    def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
+        """The three kinds of the window."""
+        share = self._breaker.close_window(window.end_ns)
+        if self._breaker.is_on:
+            self._look(window.end_ns)
+        rows = WaitRows(*_all_of(self._waits, window.buffer, WAIT_KEY, WAIT_VALUE))
+        gone_keys, gone_sums = _all_of(self._departed, window.buffer, DEPARTED_KEY, THREAD_SUMS)
+        losses = self._take_losses()
+        self._waits.settle(window.buffer, len(rows.keys), losses.rows_full)
+        self._departed.settle(window.buffer, len(gone_keys), losses.departed_full)
+        everything = joined_rows([rows, *self._open])
+        threads = joined([*self._parts, departed_window(gone_keys, gone_sums)])
+        self._open.clear()
+        self._parts.clear()
+        self._window += 1
+        self._write_settings()
+        whole = WaitWindow(window, share, everything, threads, self._stacks_for(everything, window.stacks), losses)
+        return offcpu_drain(whole), runqueue_drain(whole), time_drain(whole)
+
+    def map_bytes(self) -> int:
+        return self._waits.size_bytes() + self._departed.size_bytes()
+
+    def close(self) -> None:
+        self._breaker.close()
+        self._close_maps()
+
+    def _close_maps(self) -> None:
+        self._waits.close()
+        self._departed.close()
+
+    def _look(self, now_ns: int) -> None:
+        """Read what every thread did up to now, and what it waits for."""
+        reports = Reports(self._host.settings.threshold_ns, self._reported_ns)
+        self._reported_ns = now_ns  # Before the read: a wait that ends in between is short of a moment, never counted twice.
+        self._write_settings()
+        tids, threads = self._read_threads()
+        moment = Moment(now_ns, self._on_since_ns)
+        self._parts.append(self._times.look(tids, threads, moment, self._window))
+        self._open.append(open_rows(threads, moment, reports))
+        for tid in tids[threads["state"] == ThreadState.DEAD].tolist():
+            kernel.delete(self._host.program.map("threads"), tid.to_bytes(4, "little"))
+        self._wanted = np.concatenate([threads[who][name] for who in ("own", "waker") for name in ("user_stack", "kernel_stack")])
+
+    def _read_threads(self) -> tuple[npt.NDArray[np.uint32], Rows]:
+        pieces = list(kernel.read_all(self._host.program.map("threads"), np.dtype("<u4"), THREAD, THREADS_CHUNK))
+        tids = np.concatenate([np.zeros(0, np.uint32), *(piece[0] for piece in pieces)])
+        return tids, np.concatenate([np.zeros(0, THREAD), *(piece[1] for piece in pieces)])
+
+    def _stacks_for(self, rows: WaitRows, stacks: Stacks) -> Stacks:
+        """The stacks of the window with those of earlier ones that its waits began in; kept on for the next."""
+        everything = stacks if self._kept is None else joined_stacks((stacks, self._kept))
+        used = np.concatenate([rows.keys[who][name] for who in ("own", "waker") for name in ("user_stack", "kernel_stack")])
+        is_missing = ~np.isin(used, stacks.hashes) & (used != 0)
+        self._kept = selected_stacks(everything, self._wanted)
+        return everything if is_missing.any() else stacks
+
+    def _take_losses(self) -> WaitLosses:
+        before, self._lost_before = self._lost_before, self._links.counts()
+        return WaitLosses(*(int(self._lost_before[name].sum() - before[name].sum()) for name in _LOST))
+
+    def _write_settings(self) -> None:
+        values = WAIT_SETTINGS.pack(self._host.settings.threshold_ns, self._on_since_ns, self._reported_ns, self._window)
+        kernel.update(self._host.program.map("wait_settings"), _KEY_ZERO, values)
+
+
+def _all_of(buffered: BufferedMap, buffer: int, key: np.dtype[np.void], value: np.dtype[np.void]) -> tuple[Rows, Rows]:
+    pieces = list(buffered.drain(buffer))
+    keys = np.concatenate([np.zeros(0, key), *(piece[0] for piece in pieces)])
+    return keys, np.concatenate([np.zeros(0, value), *(piece[1] for piece in pieces)])
+
+
+GROUP = Group(KINDS, spec, WaitsProfiler)

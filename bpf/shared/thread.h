@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Where the time of each thread went: one entry a thread, its sums only grow. The collector reads them and takes differences, so nothing
+ * is lost between a read and a reset, and nothing is copied in a switch.
+ *
+ *	RUNNING --switched out--> BLOCKED --woken--> RUNNABLE --switched in--> RUNNING
+ *	   \------preempted------------------------------/
+ *
+ * Programs may be detached for a while (agent/profilers/breaker.py): what began before `on_since_ns` is counted from there, and the first
+ * event after it tells what the thread did since. */
+#ifndef EMBERWATCH_THREAD_H
+#define EMBERWATCH_THREAD_H
+
+#include "shared/process.h"
+#include "shared/limit.h"
+#include "shared/sight.h"
+#include "shared/window.h"
+#include "shared/buckets.h"
+
+#ifndef THREAD_ENTRIES
+#define THREAD_ENTRIES 16384
+#endif
+
+enum {
+	DEPARTED_ENTRIES = 8192,
+	COMM_BYTES = 16,
+};
+
+enum thread_state { THREAD_NEW, THREAD_RUNNING, THREAD_RUNNABLE, THREAD_BLOCKED, THREAD_DEAD };
+
+/* As WaitClass in agent/profilers/wait_classes.py. */
+enum wait_class { WAIT_OTHER, WAIT_LOCK, WAIT_DISK, WAIT_NET, WAIT_PIPE, WAIT_POLL, WAIT_SLEEP, WAIT_PAGE, WAIT_CHILD, WAIT_CLASSES, WAIT_BY_FILE };
+
+/* As THREAD_SUMS in agent/profilers/thread_rows.py: 248 bytes. */
+struct thread_sums {
+	u64 switches;
+	u64 cpu_ns;
+	u64 runnable_ns;
+	u64 class_ns[WAIT_CLASSES];
+	u64 short_runnable_ns; /* of waits for a CPU below the threshold: those above are rows of their own */
+	u64 short_max_ns;      /* the longest of them in window `max_window` */
+	u64 max_window;
+	u32 short_buckets[BUCKETS_OF_TIME];
+};
+
+/* A stack and whose it is. */
+struct wait_stack {
+	struct process_key process;
+	u64 user_stack;
+	u64 kernel_stack;
+	s16 user_error;
+	s16 kernel_error;
+	u32 is_kernel_thread;
+};
+
+/* As THREAD in agent/profilers/thread_rows.py: 424 bytes. */
+struct thread {
+	struct process_key process;
+	char comm[COMM_BYTES];
+	u32 is_kernel_thread;
+	u32 state; /* enum thread_state */
+	u64 since_ns;
+	u64 born_window; /* window in which the entry was made */
+	u32 wait_class;
+	u32 is_uninterruptible;
+	u64 blocked_ns; /* how long the last wait was until the wakeup, as far as it is not reported yet */
+	u64 blocked_whole_ns;
+	u64 woken_ns;
+	u64 stack_since_ns; /* since_ns of the wait that `own` is of */
+	struct wait_stack own;
+	struct wait_stack waker;
+	struct thread_sums sums;
+};
+
+/* Threads that began and ended within a window. */
+struct departed_key {
+	struct process_key process;
+	char comm[COMM_BYTES];
+};
+
+/* As WAIT_SETTINGS in agent/profilers/waits.py. */
+struct wait_settings {
+	u64 threshold_ns;
+	u64 on_since_ns;    /* since when the programs have been attached */
+	u64 reported_ns;    /* until when open waits are reported */
+	u64 window;	    /* number of the window */
+};
+
+/* Key: 0. Written by the collector. */
+BPF_ARRAY(wait_settings, struct wait_settings, 1);
+/* Key: tid. Bound: THREAD_ENTRIES, four times the threads there were at the start; when full a thread is not measured and counted. The
+ * collector removes the dead. */
+BPF_TABLE("hash", u32, struct thread, threads, THREAD_ENTRIES);
+/* Shape of the inner maps, made by the collector. When full, what a short-lived thread did is lost and counted. */
+BPF_HASH(departed_shape, struct departed_key, struct thread_sums, 1);
+BPF_ARRAY_OF_MAPS(departed, "departed_shape", BUFFERS);
+
+/* As WAIT_COUNTS in agent/profilers/waits.py. */
+struct wait_counts {
+	u64 events;	   /* switches and wakeups, for the breaker */
+	u64 threads_full;  /* threads without an entry, once for each try */
+	u64 departed_full; /* short-lived threads whose sums were lost */
+	u64 rows_full;	   /* waits that found no room in the rows */
+	u64 rows_busy;	   /* waits whose row could not be written for another cause */
+};
+
+/* Key: 0. An entry in the making, which is too large for the stack; its sums stay 0. Its users run with interrupts off. */
+BPF_PERCPU_ARRAY(blank_thread, struct thread, 1);
+
+/* Key: 0. Only grow. */
+BPF_PERCPU_ARRAY(wait_counts, struct wait_counts, 1);
+
+static __always_inline u64 later(u64 a_ns, u64 b_ns)
+{
+	return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* Time gone by, never below 0. */
+static __always_inline u64 past(u64 now_ns, u64 from_ns)
+{
+	return now_ns > from_ns ? now_ns - from_ns : 0;
+}
+
+/* Make an entry for a task that is seen for the first time, whoever runs now. 0 when it is not wanted or there is no room. */
+static __always_inline struct thread *new_thread(struct task_struct *task, u32 tid, u32 state, u64 since_ns, u64 window, struct wait_counts *counts)
+{
+	int zero = 0;
+	struct settings *setting = settings.lookup(&zero);
+	struct thread *fresh = blank_thread.lookup(&zero);
+	u32 flags = 0;
+
+	if (!setting || !fresh)
+		return 0;
+	bpf_probe_read_kernel(&fresh->process.pid, sizeof(u32), &task->tgid);
+	fresh->process.start_boot_ns = start_of(task);
+	if (setting->limits & LIMIT_TREE && !is_in_tree(&fresh->process))
+		return 0;
+	bpf_probe_read_kernel(&fresh->process.exec_id, sizeof(u32), &task->self_exec_id);
+	bpf_probe_read_kernel(&fresh->comm, sizeof(fresh->comm), &task->comm);
+	bpf_probe_read_kernel(&flags, sizeof(flags), &task->flags);
+	fresh->is_kernel_thread = flags & TASK_KERNEL_THREAD ? 1 : 0;
+	fresh->state = state;
+	fresh->since_ns = since_ns;
+	fresh->born_window = window;
+	if (threads.update(&tid, fresh)) {
+		counts->threads_full++;
+		return 0;
+	}
+	return threads.lookup(&tid);
+}
+
+/* Add the sums of a thread that is gone, or is another program now, to those of its process. */
+static __always_inline void depart(struct thread *thread, struct wait_counts *counts)
+{
+	struct departed_key key = {};
+	int buffer = active_buffer();
+	void *inner = departed.lookup(&buffer);
+	struct thread_sums *sums, *own = &thread->sums;
+
+	if (!inner)
+		return;
+	key.process = thread->process;
+	__builtin_memcpy(key.comm, thread->comm, sizeof(key.comm));
+	sums = bpf_map_lookup_elem(inner, &key);
+	if (!sums) {
+		if (!bpf_map_update_elem(inner, &key, own, BPF_NOEXIST))
+			return;
+		sums = bpf_map_lookup_elem(inner, &key); /* another CPU was first */
+	}
+	if (!sums) {
+		counts->departed_full++;
+		return;
+	}
+	__sync_fetch_and_add(&sums->switches, own->switches);
+	__sync_fetch_and_add(&sums->cpu_ns, own->cpu_ns);
+	__sync_fetch_and_add(&sums->runnable_ns, own->runnable_ns);
+	__sync_fetch_and_add(&sums->short_runnable_ns, own->short_runnable_ns);
+#pragma unroll
+	for (int i = 0; i < WAIT_CLASSES; i++)
+		__sync_fetch_and_add(&sums->class_ns[i], own->class_ns[i]);
+#pragma unroll
+	for (int i = 0; i < BUCKETS_OF_TIME; i++)
+		__sync_fetch_and_add(&sums->short_buckets[i], own->short_buckets[i]);
+	if (own->short_max_ns > sums->short_max_ns)
+		sums->short_max_ns = own->short_max_ns;
+}
+
+#endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the current task waits for as it leaves the CPU: from the system call it is in, the kind of file that one is about, and whether
+ * the kernel calls it a wait for I/O. The table of calls is filled by the collector (agent/profilers/wait_classes.py). */
+#ifndef EMBERWATCH_WAIT_CLASS_H
+#define EMBERWATCH_WAIT_CLASS_H
+
+#include "shared/thread.h"
+#include "shared/unwind_begin.h"
+
+enum {
+	CALLS = 512,
+	FILE_TYPE_MASK = 0170000, /* S_IFMT and what follows: include/uapi/linux/stat.h */
+	FILE_PIPE = 0010000,
+	FILE_REGULAR = 0100000,
+	FILE_BLOCK = 0060000,
+	FILE_DIRECTORY = 0040000,
+	FILE_SOCKET = 0140000,
+	NO_TYPE = 0, /* eventfd, timerfd, epoll: anonymous inodes */
+};
+
+/* Key: number of a system call. Value: enum wait_class, or WAIT_BY_FILE. */
+BPF_ARRAY(call_classes, u32, CALLS);
+
+static __always_inline u32 class_of_file(struct task_struct *task, u32 descriptor)
+{
+	struct files_struct *files = (struct files_struct *)load_u64(&task->files);
+	struct fdtable *table = 0;
+	struct file **slots = 0, *file = 0;
+	struct inode *inode = 0;
+	u32 slot_count = 0;
+	u16 mode = 0;
+
+	bpf_probe_read_kernel(&table, sizeof(table), &files->fdt);
+	bpf_probe_read_kernel(&slot_count, sizeof(slot_count), &table->max_fds);
+	bpf_probe_read_kernel(&slots, sizeof(slots), &table->fd);
+	if (descriptor >= slot_count)
+		return WAIT_OTHER;
+	bpf_probe_read_kernel(&file, sizeof(file), slots + descriptor);
+	bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode);
+	if (bpf_probe_read_kernel(&mode, sizeof(mode), &inode->i_mode))
+		return WAIT_OTHER;
+	switch (mode & FILE_TYPE_MASK) {
+	case FILE_PIPE:
+		return WAIT_PIPE;
+	case FILE_SOCKET:
+		return WAIT_NET;
+	case FILE_REGULAR:
+	case FILE_BLOCK:
+	case FILE_DIRECTORY:
+		return WAIT_DISK;
+	case NO_TYPE:
+		return WAIT_POLL;
+	default:
+		return WAIT_OTHER;
+	}
+}
+
+static __always_inline struct pt_regs *user_registers(struct task_struct *task)
+{
+#ifdef EMBERWATCH_TASK_PT_REGS
+	return (struct pt_regs *)bpf_task_pt_regs((struct task_struct *)bpf_get_current_task_btf());
+#else
+	return (struct pt_regs *)((void *)load_u64(&task->stack) + 16384) - 1; /* as in saved_registers() */
+#endif
+}
+
+static __always_inline bool is_waiting_for_io(struct task_struct *task)
+{
+	return load_u32((void *)task + EMBERWATCH_IN_IOWAIT_BIT / 32 * 4) >> EMBERWATCH_IN_IOWAIT_BIT % 32 & 1;
+}
+
+static __always_inline u32 class_of_current(struct task_struct *task, bool is_uninterruptible)
+{
+	struct pt_regs *regs = user_registers(task);
+	u64 call;
+	u32 number, *known;
+
+	if (!load_u64(&task->mm))
+		return is_uninterruptible ? WAIT_OTHER : WAIT_POLL; /* a kernel thread, or one that is almost gone */
+	call = load_u64(&regs->orig_ax);
+	if ((s64)call < 0)
+		return WAIT_PAGE; /* no system call: user code touched a page that is not there */
+	if (is_waiting_for_io(task))
+		return WAIT_DISK;
+	number = call;
+	known = call < CALLS ? call_classes.lookup(&number) : 0;
+	if (!known)
+		return WAIT_OTHER;
+	return *known == WAIT_BY_FILE ? class_of_file(task, load_u64(&regs->di)) : *known;
+}
+
+#endif

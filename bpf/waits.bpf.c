@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Where the time of threads goes: on a CPU, waiting for one, waiting for something else; who woke them, and the stacks of long waits.
+ * Hook: raw tracepoints sched_switch, sched_waking, sched_wakeup_new, and sched_exit_tp (6.15), where a thread that came back is current:
+ * there its stack is taken, and only when it waited for longer than the threshold. Older kernels take it as it leaves.
+ * State: an entry a thread (shared/thread.h); rows of long waits in two buffers; all bounded, see bpf/README.md.
+ * Needs: Linux 5.10. Cost: a switch costs two look-ups and no stack while waits are short; see bpf/README.md for the measured figure. */
+#include "shared/events.h"
+#include "shared/latest.h"
+#include "shared/thread.h"
+#include "shared/wait_class.h"
+#include "shared/wait_rows.h"
+
+#ifndef STACK_AS_IT_LEAVES
+#ifdef EMBERWATCH_SCHED_EXIT
+#define STACK_AS_IT_LEAVES 0
+#else
+#define STACK_AS_IT_LEAVES 1
+#endif
+#endif
+
+enum {
+	TASK_IS_UNINTERRUPTIBLE = 0x2, /* include/linux/sched.h */
+	TASK_IS_DEAD = 0x80,
+	TASK_HAS_NO_LOAD = 0x400, /* idle kernel threads */
+	IN_INTERRUPT = 0xff0100, /* non-maskable, hard, and soft being served: include/linux/preempt.h */
+};
+
+/* The thread that was switched in, when its waits are worth a stack. */
+struct returning {
+	u32 tid; /* 0 for none */
+	u32 padding;
+	u64 runnable_ns;
+	struct wait_key key;
+};
+
+/* Key: 0. */
+BPF_PERCPU_ARRAY(returning, struct returning, 1);
+/* Key: 0. Value: tid of the thread that is being woken, while the stack of its waker is walked. */
+BPF_PERCPU_ARRAY(wakee, u32, 1);
+
+/* The wait of a thread is over. What was reported at the end of a window before is not reported again. */
+static __always_inline void end_wait(struct thread *thread, u64 now_ns, struct wait_settings *setting)
+{
+	u64 from_ns = later(thread->since_ns, setting->on_since_ns);
+	u64 whole_ns = past(now_ns, from_ns);
+	u32 class = thread->wait_class;
+
+	if (class < WAIT_CLASSES)
+		thread->sums.class_ns[class] += whole_ns;
+	thread->blocked_whole_ns = whole_ns;
+	if (past(setting->reported_ns, from_ns) >= setting->threshold_ns && setting->reported_ns > from_ns)
+		thread->blocked_ns = past(now_ns, setting->reported_ns);
+	else
+		thread->blocked_ns = whole_ns;
+	__builtin_memset(&thread->waker, 0, sizeof(thread->waker));
+	thread->since_ns = thread->woken_ns = now_ns;
+	thread->state = THREAD_RUNNABLE;
+}
+
+/* A thread gets a CPU: `task` is on its way in. Answers how long it waited for it. */
+static __always_inline u64 enter(struct thread *thread, u64 now_ns, struct wait_settings *setting, bool is_first)
+{
+	u64 runnable_ns;
+
+	if (thread->state == THREAD_BLOCKED && thread->since_ns >= setting->on_since_ns)
+		end_wait(thread, now_ns, setting); /* its wakeup was not seen */
+	runnable_ns = past(now_ns, later(thread->since_ns, setting->on_since_ns));
+	thread->state = THREAD_RUNNING;
+	thread->since_ns = now_ns;
+	thread->sums.switches++;
+	thread->sums.runnable_ns += runnable_ns;
+	if (runnable_ns < setting->threshold_ns || is_first) {
+		u32 bucket = bucket_of_ns(runnable_ns);
+
+		thread->sums.short_runnable_ns += runnable_ns;
+		thread->sums.short_buckets[bucket & (BUCKETS_OF_TIME - 1)]++;
+		if (thread->sums.max_window != setting->window || runnable_ns > thread->sums.short_max_ns)
+			thread->sums.short_max_ns = runnable_ns;
+		thread->sums.max_window = setting->window;
+	}
+	return runnable_ns;
+}
+
+/* The current thread leaves its CPU. */
+static __always_inline void leave(struct thread *thread, struct task_struct *task, u64 now_ns, u64 state, struct wait_settings *setting,
+				  struct wait_counts *counts)
+{
+	u32 exec_id = load_u32(&task->self_exec_id);
+
+	thread->sums.cpu_ns += past(now_ns, later(thread->since_ns, setting->on_since_ns));
+	thread->since_ns = now_ns;
+	if (thread->process.exec_id != exec_id) {
+		if (thread->born_window == setting->window) {
+			depart(thread, counts);
+			__builtin_memset(&thread->sums, 0, sizeof(thread->sums));
+		}
+		thread->process.exec_id = exec_id;
+		bpf_get_current_comm(&thread->comm, sizeof(thread->comm));
+	}
+	thread->blocked_ns = thread->blocked_whole_ns = 0;
+	if (!state) {
+		thread->state = THREAD_RUNNABLE;
+	} else if (state & TASK_IS_DEAD) {
+		thread->state = THREAD_DEAD;
+	} else {
+		thread->state = THREAD_BLOCKED;
+		thread->is_uninterruptible = (state & (TASK_IS_UNINTERRUPTIBLE | TASK_HAS_NO_LOAD)) == TASK_IS_UNINTERRUPTIBLE;
+		thread->wait_class = class_of_current(task, thread->is_uninterruptible);
+	}
+}
+
+/* What sched_switch says of the state in which the current task leaves: 0 when it could go on. */
+static __always_inline u64 state_of(struct bpf_raw_tracepoint_args *ctx)
+{
+	if (ctx->args[0])
+		return 0; /* preempted */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0)
+	return ctx->args[3] & 0xffffffff;
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0)
+	return load_u32(&running_task()->__state);
+#else
+	return load_u64(&running_task()->state);
+#endif
+}
+
+/* How the current task leaves. Answers whether its stack is wanted. */
+static __always_inline bool switch_out(struct bpf_raw_tracepoint_args *ctx, u32 tid, u64 now_ns, struct wait_settings *setting,
+				       struct wait_counts *counts)
+{
+	struct task_struct *task = running_task();
+	struct thread *thread = threads.lookup(&tid);
+	int zero = 0;
+	struct settings *limits = settings.lookup(&zero);
+
+	if (!thread && limits) {
+		if (limits->limits & LIMIT_CGROUP && cgroups.check_current_task(0) != 1)
+			return false;
+		thread = new_thread((struct task_struct *)bpf_get_current_task(), tid, THREAD_RUNNING,
+				    limits->limits & LIMIT_CGROUP ? now_ns : setting->on_since_ns, setting->window, counts);
+	}
+	if (!thread)
+		return false;
+	leave(thread, task, now_ns, state_of(ctx), setting, counts);
+	if (thread->state == THREAD_DEAD && thread->born_window == setting->window) {
+		depart(thread, counts);
+		threads.delete(&tid);
+		return false;
+	}
+	return thread->state == THREAD_BLOCKED;
+}
+
+/* The next task comes in; its waits that are long enough are left for on_back. */
+static __always_inline void switch_in(struct task_struct *task, u32 tid, u64 now_ns, struct wait_settings *setting, struct wait_counts *counts)
+{
+	struct thread *thread = threads.lookup(&tid);
+	int zero = 0;
+	struct settings *limits = settings.lookup(&zero);
+	struct returning *back = returning.lookup(&zero);
+	u64 runnable_ns;
+	bool is_first;
+
+	if (!limits || !back)
+		return;
+	if (!thread && !(limits->limits & LIMIT_CGROUP))
+		thread = new_thread(task, tid, THREAD_RUNNABLE, setting->on_since_ns, setting->window, counts);
+	if (!thread)
+		return;
+	is_first = !thread->sums.switches; /* a new thread does not pass sched_exit_tp */
+	runnable_ns = enter(thread, now_ns, setting, is_first);
+	if (is_first || (runnable_ns < setting->threshold_ns && thread->blocked_whole_ns < setting->threshold_ns))
+		return;
+	if (runnable_ns < setting->threshold_ns && !thread->blocked_ns)
+		return;
+#if STACK_AS_IT_LEAVES
+	__builtin_memset(&back->key, 0, sizeof(back->key));
+	back->key.own = thread->own;
+	put_rows(thread, &back->key, runnable_ns, setting->threshold_ns, counts);
+#else
+	back->tid = tid;
+	back->runnable_ns = runnable_ns;
+#endif
+}
+
+int on_switch(struct bpf_raw_tracepoint_args *ctx)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	u32 tid = bpf_get_current_pid_tgid(), next_tid = 0;
+	struct task_struct *next = (struct task_struct *)ctx->args[2];
+	int zero = 0;
+	struct wait_settings *setting = wait_settings.lookup(&zero);
+	struct wait_counts *counts = wait_counts.lookup(&zero);
+	bool is_stack_wanted = false;
+
+	if (!setting || !counts)
+		return 0;
+	counts->events++;
+	if (tid)
+		is_stack_wanted = switch_out(ctx, tid, now_ns, setting, counts);
+	bpf_probe_read_kernel(&next_tid, sizeof(next_tid), &next->pid);
+	if (next_tid)
+		switch_in(next, next_tid, now_ns, setting, counts);
+#if STACK_AS_IT_LEAVES
+	if (is_stack_wanted) {
+		struct current_task current = {};
+
+		read_current_task(&current, bpf_get_current_pid_tgid() >> 32);
+		walk_event(ctx, SCRATCH_RETURN, &current, active_buffer());
+	}
+#endif
+	return 0;
+}
+
+/* The thread that came back is current: take its stack if its waits were long enough. */
+int on_back(struct bpf_raw_tracepoint_args *ctx)
+{
+	int zero = 0;
+	struct returning *back = returning.lookup(&zero);
+	struct current_task current = {};
+	u64 pid_tid;
+
+	if (!back || !back->tid)
+		return 0;
+	pid_tid = bpf_get_current_pid_tgid();
+	if ((u32)pid_tid != back->tid)
+		return 0;
+	read_current_task(&current, pid_tid >> 32);
+	if (!current.is_kernel_thread)
+		signal_once(&current.process);
+	walk_event(ctx, SCRATCH_RETURN, &current, active_buffer());
+	return 0;
+}
+
+static __always_inline void take_stack(struct wait_stack *stack, struct event_walk *walk)
+{
+	stack->process = walk->process;
+	stack->user_stack = walk->user_stack;
+	stack->kernel_stack = walk->kernel_stack;
+	stack->user_error = walk->user_error;
+	stack->kernel_error = walk->kernel_error;
+	stack->is_kernel_thread = load_u32(&running_task()->flags) & TASK_KERNEL_THREAD ? 1 : 0;
+}
+
+/* Finisher of SCRATCH_RETURN. */
+int on_back_walked(struct bpf_raw_tracepoint_args *ctx)
+{
+	u32 scratch = SCRATCH_RETURN, tid = bpf_get_current_pid_tgid();
+	int zero = 0;
+	struct event_walk *walk = event_walks.lookup(&scratch);
+	struct returning *back = returning.lookup(&zero);
+	struct thread *thread = threads.lookup(&tid);
+	struct wait_settings *setting = wait_settings.lookup(&zero);
+	struct wait_counts *counts = wait_counts.lookup(&zero);
+
+	if (!walk || !back || !setting || !counts)
+		return 0;
+#if STACK_AS_IT_LEAVES
+	if (thread) {
+		take_stack(&thread->own, walk);
+		thread->stack_since_ns = thread->since_ns;
+	}
+#else
+	back->tid = 0;
+	__builtin_memset(&back->key, 0, sizeof(back->key));
+	take_stack(&back->key.own, walk);
+	keep_latest(&walk->process, walk->user_stack, walk->kernel_stack, walk->buffer); /* it may have slept with a lock in hand */
+	if (thread) {
+		bpf_get_current_comm(&thread->comm, sizeof(thread->comm));
+		put_rows(thread, &back->key, back->runnable_ns, setting->threshold_ns, counts);
+	}
+#endif
+	end_walk(walk);
+	return 0;
+}
+
+/* Whether an interrupt wakes, in the middle of whatever the current task did: then that task is no waker. The preempt count tells; it lies in
+ * the memory of this CPU, as does the run queue, to which the task leads. */
+static __always_inline bool is_interrupt(struct task_struct *task)
+{
+#ifdef EMBERWATCH_PREEMPT_COUNT_AT
+	struct cfs_rq *queue = (struct cfs_rq *)load_u64(&task->se.cfs_rq);
+	u64 runqueue = 0;
+	u32 preempt_count = 0;
+
+	bpf_probe_read_kernel(&runqueue, sizeof(runqueue), &queue->rq);
+	runqueue += (u64)EMBERWATCH_PREEMPT_COUNT_AT - EMBERWATCH_RUNQUEUES_AT;
+	if (bpf_probe_read_kernel(&preempt_count, sizeof(preempt_count), (void *)runqueue))
+		return true;
+	return preempt_count & IN_INTERRUPT;
+#else
+	return load_u64(&task->mm) && (s64)load_u64(&user_registers(task)->orig_ax) < 0; /* user code was interrupted; kernel code is not told */
+#endif
+}
+
+int on_waking(struct bpf_raw_tracepoint_args *ctx)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	struct task_struct *task = (struct task_struct *)ctx->args[0];
+	int zero = 0;
+	struct wait_settings *setting = wait_settings.lookup(&zero);
+	struct wait_counts *counts = wait_counts.lookup(&zero);
+	struct settings *limits = settings.lookup(&zero);
+	struct current_task current = {};
+	struct thread *thread;
+	u64 pid_tid;
+	u32 tid = 0, *woken;
+
+	if (!setting || !counts || !limits)
+		return 0;
+	counts->events++;
+	bpf_probe_read_kernel(&tid, sizeof(tid), &task->pid);
+	thread = threads.lookup(&tid);
+	if (!thread && !(limits->limits & LIMIT_CGROUP))
+		thread = new_thread(task, tid, THREAD_BLOCKED, setting->on_since_ns, setting->window, counts);
+	if (!thread || (thread->state != THREAD_BLOCKED && thread->since_ns >= setting->on_since_ns))
+		return 0;
+	end_wait(thread, now_ns, setting);
+	pid_tid = bpf_get_current_pid_tgid();
+	woken = wakee.lookup(&zero);
+	if (thread->blocked_whole_ns < setting->threshold_ns || !pid_tid || !woken || is_interrupt(running_task()))
+		return 0;
+	read_current_task(&current, pid_tid >> 32);
+	if (!current.is_kernel_thread)
+		signal_once(&current.process);
+	*woken = tid;
+	walk_event(ctx, SCRATCH_WAKER, &current, active_buffer());
+	return 0;
+}
+
+/* Finisher of SCRATCH_WAKER: the thread that is woken cannot run before this ends. */
+int on_waker_walked(struct bpf_raw_tracepoint_args *ctx)
+{
+	u32 scratch = SCRATCH_WAKER;
+	int zero = 0;
+	struct event_walk *walk = event_walks.lookup(&scratch);
+	u32 *woken = wakee.lookup(&zero);
+	struct thread *thread;
+
+	if (!walk || !woken)
+		return 0;
+	thread = threads.lookup(woken);
+	if (thread)
+		take_stack(&thread->waker, walk);
+	end_walk(walk);
+	return 0;
+}
+
+/* A new thread begins by waiting for a CPU. */
+int on_wakeup_new(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx->args[0];
+	int zero = 0;
+	struct wait_settings *setting = wait_settings.lookup(&zero);
+	struct wait_counts *counts = wait_counts.lookup(&zero);
+	struct settings *limits = settings.lookup(&zero);
+	u32 tid = 0;
+
+	if (!setting || !counts || !limits || (limits->limits & LIMIT_CGROUP && cgroups.check_current_task(0) != 1))
+		return 0;
+	bpf_probe_read_kernel(&tid, sizeof(tid), &task->pid);
+	new_thread(task, tid, THREAD_RUNNABLE, bpf_ktime_get_ns(), setting->window, counts);
+	return 0;
+}

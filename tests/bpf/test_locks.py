@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits for locks on the real kernel: how long, for which lock, and who held it, against what the program is known to do."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agent.process.settings import ProcessSettings
+from agent.process.table import ProcessTable
+from agent.profilers import locks, waits
+from agent.profilers.cpu import CpuSettings
+from agent.profilers.event_host import EventSettings
+from agent.profilers.suite import Suite
+from agent.records.event_drain import BUCKETS, EventDrain, WindowDrain
+from agent.runner.unwinder import Sources, Unwinder
+from agent.unwind.source import SourceSettings, TableSource
+from tests.support.kernel import assert_balanced_events
+from tests.support.programs import Function, Programs
+from tests.support.unwinding import Observer
+
+DEADLINE_S = 60
+ROUNDS = 23
+SLACK_NS = 20_000_000
+"""Of all rounds together: the program reads its clocks before it waits and after, and may be off the CPU there."""
+
+
+class LockObserver(Observer):
+    """The main loop of an agent that profiles locks and on-CPU time, without collector and server."""
+
+    suite: Suite
+    locks: EventDrain
+    """Of the last window."""
+
+    def drain(self) -> WindowDrain:
+        drain = self.suite.drain()
+        (self.locks,) = (found for found in drain.events if found.kind == "lock")
+        assert_balanced_events(self.locks)
+        assert_sane(self.locks)
+        return drain
+
+    def lock_window(self) -> EventDrain:
+        """End a window; what it holds of locks."""
+        self.window()
+        return self.locks
+
+
+@contextmanager
+def observing_locks(header_directory: Path, directory: Path, pid: int, rate_hz: int = 99) -> Iterator[LockObserver]:
+    cpu = CpuSettings(rate_hz=rate_hz, header_directory=header_directory, limit_pids=frozenset({pid}), is_unwinding=True)
+    with ExitStack() as closing:
+        suite = Suite.start(cpu, EventSettings(most_per_s=0), groups=(waits.GROUP, locks.GROUP))
+        closing.callback(suite.close)
+        assert suite.refusals == {}
+        processes = ProcessTable(ProcessSettings())
+        closing.callback(processes.close)
+        tables = TableSource(SourceSettings(directory))
+        closing.callback(tables.close)
+        assert suite.cpu.unwind_maps is not None
+        unwinder = Unwinder(suite.cpu.unwind_maps, Sources(processes.get, processes.watch(), processes.open_binary, tables))
+        observer = LockObserver(suite.cpu, processes, unwinder)
+        observer.suite = suite
+        yield observer
+
+
+def assert_sane(found: EventDrain) -> None:
+    """No wait is longer than the host is up, and none began before it (A15)."""
+    up_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    values = {column.name: column.values for column in found.columns}
+    assert (values["max_ns"] <= up_ns).all()
+    assert (values["max_ns"] <= values["ns"]).all()
+    assert (sum(values[f"bucket_{bucket:02}"] for bucket in range(BUCKETS)) == values["count"]).all()
+
+
+def let_run(observer: Observer, process: "subprocess.Popen[str]") -> int:
+    """Have the program take its turns while the agent works; what it measured."""
+    assert process.stdin and process.stdout
+    process.stdin.write("\n")
+    process.stdin.flush()
+    os.set_blocking(process.stdout.fileno(), False)
+    until = time.monotonic() + DEADLINE_S
+    while time.monotonic() < until:
+        observer.meet(0.1)
+        if line := process.stdout.readline():
+            return int(line)
+    raise AssertionError("the program has not ended its turns")
+
+
+def share_below(drain: EventDrain, rows: "np.ndarray[tuple[int], np.dtype[np.bool_]]", function: Function) -> float:
+    """Share of the time of `rows` whose holder has a frame of the function in its stack."""
+    assert drain.stacks is not None and drain.seconds is not None
+    ns = drain.columns[1].values
+    held = 0
+    for row in np.flatnonzero(rows):
+        at = int(np.searchsorted(drain.stacks.hashes, drain.seconds["user_stack"][row]))
+        if at < len(drain.stacks.hashes) and drain.stacks.hashes[at] == drain.seconds["user_stack"][row]:
+            frames = drain.stacks.addresses[drain.stacks.bounds[at] : drain.stacks.bounds[at + 1]]
+            held += int(ns[row]) * bool(((frames >= function.start) & (frames < function.end)).any())
+    return held / int(ns[rows].sum())
+
+
+@pytest.mark.parametrize(
+    ("function", "least_share"),
+    # One that runs is known by its last sample before the waiter runs again, which may come after it let go.
+    [("hold_asleep", 0.95), ("hold_busy", 0.8)],
+)
+def test_waits_for_a_mutex_are_timed_and_its_holder_is_named(
+    header_directory: Path, programs: Programs, tmp_path: Path, function: str, least_share: float
+) -> None:
+    arguments = ("busy",) if function == "hold_busy" else ()
+    with (
+        programs.running("mutex", *arguments) as process,
+        observing_locks(header_directory, tmp_path, process.pid, rate_hz=997) as observer,
+    ):
+        observer.meet_until_tables_are_there({process.pid})
+        waited_ns = let_run(observer, process)
+        drain = observer.lock_window()
+    assert drain.object_of_row is not None and drain.class_of_row is not None
+    rows = (drain.keys["pid"] == process.pid) & np.array([drain.objects[at].startswith(b"mutex 0x") for at in drain.object_of_row])
+    values = {column.name: int(column.values[rows].sum()) for column in drain.columns}
+    assert set(drain.keys["comm"][rows]) == {b"waiter3"}
+    assert values["count"] == ROUNDS
+    assert abs(values["ns"] - waited_ns) <= 0.05 * waited_ns + SLACK_NS
+    assert len({drain.objects[at] for at in drain.object_of_row[rows]}) == 1
+    assert {drain.classes[at] for at in drain.class_of_row[rows]} == {b"keeperN"}
+    assert share_below(drain, rows, programs.functions("mutex")[function]) >= least_share
+
+
+def test_kernel_locks_are_found_under_their_names(header_directory: Path, programs: Programs, tmp_path: Path) -> None:
+    directory = tmp_path / "files"
+    directory.mkdir()
+    found: set[bytes] = set()
+    with (
+        programs.running("kernel_locks", str(directory)) as process,
+        observing_locks(header_directory, tmp_path / "tables", process.pid) as observer,
+    ):
+        until = time.monotonic() + DEADLINE_S
+        while time.monotonic() < until and not (b"rwsem write mmap_lock" in found and any(map(is_of_directory, found))):
+            observer.meet(0.5)
+            drain = observer.lock_window()
+            assert drain.object_of_row is not None
+            is_long = drain.columns[2].values >= locks.LONGEST_UNSEEN_NS
+            assert (drain.keys["kernel_stack"][is_long] != 0).all()
+            found |= {drain.objects[at] for at in drain.object_of_row}
+    assert b"rwsem write mmap_lock" in found
+    assert any(map(is_of_directory, found))
+
+
+def is_of_directory(lock: bytes) -> bool:
+    """The lock of the directory's inode, asked for by whatever opens or removes files on this kernel."""
+    kind, _, function = lock.partition(b" in ")
+    return kind.startswith(b"rwsem write") and any(part in function for part in (b"open", b"unlink", b"lookup", b"dirop", b"filename"))

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits on the real kernel: what is measured against what the program that waited measured itself."""
+
+import os
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agent.profilers.cpu import CpuSettings
+from agent.profilers.event_host import EventSettings
+from agent.profilers.suite import Suite
+from agent.records.event_drain import EventDrain, WindowDrain
+from tests.support.programs import Function, Programs
+
+DEADLINE_S = 60
+WINDOW_S = 0.3
+TOLERANCE = 0.03
+"""Of sums; what is lost at the edges of windows is inside."""
+SLACK_NS = 5_000_000
+"""A switch or two in a busy guest, at both ends of what is measured."""
+
+
+@dataclass
+class Seen:
+    """What all windows of a run hold of one process."""
+
+    pid: int
+    windows: list[WindowDrain] = field(default_factory=list)
+
+    def sums(self, kind: str, comm: bytes | None = None) -> dict[str, int]:
+        """Every column of a kind, added up (the largest of maxima)."""
+        sums: defaultdict[str, int] = defaultdict(int)
+        for drain, rows in self._rows(kind, comm):
+            for column in drain.columns:
+                values = column.values[rows]
+                if "max" in column.name:
+                    sums[column.name] = max(sums[column.name], int(values.max(initial=0)))
+                else:
+                    sums[column.name] += int(values.sum())
+        return dict(sums)
+
+    def classes(self, comm: bytes) -> dict[bytes, int]:
+        """Ns waited in each class by a thread."""
+        found: defaultdict[bytes, int] = defaultdict(int)
+        for drain, rows in self._rows("offcpu", comm):
+            assert drain.class_of_row is not None
+            ns = next(column.values for column in drain.columns if column.name == "ns")
+            for row in np.flatnonzero(rows):
+                found[drain.classes[drain.class_of_row[row]]] += int(ns[row])
+        return dict(found)
+
+    def ns_below(self, function: Function, comm: bytes, *, waker: bool = False) -> int:
+        """Ns of waits with a frame of `function` in their user stack, or in that of their waker."""
+        total = 0
+        for drain, rows in self._rows("offcpu", comm):
+            assert drain.stacks is not None and drain.seconds is not None
+            ns = next(column.values for column in drain.columns if column.name == "ns")
+            hashes = (drain.seconds if waker else drain.keys)["user_stack"]
+            for row in np.flatnonzero(rows):
+                at = int(np.searchsorted(drain.stacks.hashes, hashes[row]))
+                if at < len(drain.stacks.hashes) and drain.stacks.hashes[at] == hashes[row]:
+                    frames = drain.stacks.addresses[drain.stacks.bounds[at] : drain.stacks.bounds[at + 1]]
+                    total += int(ns[row]) * bool(((frames >= function.start) & (frames < function.end)).any())
+        return total
+
+    def _rows(self, kind: str, comm: bytes | None) -> Iterator[tuple[EventDrain, np.ndarray[tuple[int], np.dtype[np.bool_]]]]:
+        for window in self.windows:
+            for drain in window.events:
+                if drain.kind == kind:
+                    yield drain, (drain.keys["pid"] == self.pid) & ((drain.keys["comm"] == comm) if comm is not None else True)
+
+
+@contextmanager
+def measuring(header_directory: Path, **settings: float) -> Iterator[Suite]:
+    events = EventSettings(**{"window_s": WINDOW_S, "most_per_s": 0, **settings})  # others may switch as often as they like
+    with closing(Suite.start(CpuSettings(header_directory=header_directory), events)) as suite:
+        assert suite.refusals == {}
+        yield suite
+
+
+def run(suite: Suite, programs: Programs, *arguments: str) -> tuple[Seen, dict[str, int]]:
+    """Let the program do its waits, window after window; what was seen of it, and what it says itself."""
+    with programs.running("waits", *arguments) as process:
+        suite.drain()
+        assert process.stdin and process.stdout
+        process.stdin.write("\n")
+        process.stdin.flush()
+        seen = Seen(process.pid)
+        line = _line_of(process, seen, suite)
+        seen.windows.append(suite.drain())
+    for window in seen.windows:
+        assert_sane(window)
+    return seen, {name: int(value) for name, _, value in (word.partition("=") for word in line.split())}
+
+
+def _line_of(process: "subprocess.Popen[str]", seen: Seen, suite: Suite) -> str:
+    assert process.stdout
+    os.set_blocking(process.stdout.fileno(), False)
+    until = time.monotonic() + DEADLINE_S
+    while time.monotonic() < until:
+        time.sleep(WINDOW_S)
+        seen.windows.append(suite.drain())
+        line = process.stdout.readline()
+        if line:
+            return line
+    raise AssertionError("the program has not ended its waits")
+
+
+def assert_sane(window: WindowDrain) -> None:
+    """No time is negative (it would be near 2^64) or longer than the host is up; accounts balance; a window holds no more than it lasts."""
+    up_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    for drain in window.events:
+        for column in drain.columns:
+            if column.unit == "ns" and len(drain):
+                limit = up_ns if "max" in column.name else up_ns * 1000
+                assert int(column.values.max()) <= limit, (drain.kind, column.name)
+        stored = int(drain.columns[0].values.sum())
+        assert drain.account.expected == stored + drain.account.filtered + sum(drain.account.lost.values())
+
+
+def near(value: int, truth: int) -> bool:
+    return abs(value - truth) <= truth * TOLERANCE + SLACK_NS
+
+
+@pytest.mark.exact
+def test_sleeps_are_as_long_as_the_program_says(header_directory: Path, programs: Programs) -> None:
+    with measuring(header_directory) as suite:
+        seen, truth = run(suite, programs, "sleeps")
+    offcpu, times = seen.sums("offcpu", b"waits"), seen.sums("time")
+    assert seen.classes(b"waits")[b"sleep"] > 20 * (10 + 20 + 50) * 1_000_000 * (1 - TOLERANCE)
+    assert near(seen.classes(b"waits")[b"sleep"] + times["runnable_ns"], truth["waited_ns"])
+    assert near(times["sleep_ns"] + times["runnable_ns"], truth["waited_ns"])
+    assert offcpu["max_ns"] < truth["waited_ns"]
+    # In whole windows, all that a thread does adds up to the time that went by.
+    for window in seen.windows[:-1]:
+        (drain,) = (drain for drain in window.events if drain.kind == "time")
+        rows = drain.keys["pid"] == seen.pid
+        total = sum(int(column.values[rows].sum()) for column in drain.columns if column.unit == "ns")
+        assert total == pytest.approx(window.cpu.end_ns - window.cpu.start_ns, rel=0.01)
+
+
+@pytest.mark.exact
+def test_lock_that_another_thread_holds(header_directory: Path, programs: Programs) -> None:
+    functions = programs.functions("waits")
+    with measuring(header_directory) as suite:
+        seen, truth = run(suite, programs, "mutex")
+    waited_ns = seen.classes(b"waits")[b"lock"]
+    runnable_ns = seen.sums("runqueue", b"waits")["ns"]
+    assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns
+    # What was open in take() is all there is of class lock, but for the join at the end.
+    assert seen.ns_below(functions["take"], b"waits") <= truth["waited_ns"] * (1 + TOLERANCE)
+    assert seen.ns_below(functions["let_go"], b"waits", waker=True) >= 0.5 * seen.ns_below(functions["take"], b"waits") > 0
+
+
+@pytest.mark.exact
+def test_pipe_reader_waits_for_the_pipe_and_its_writer_wakes_it(header_directory: Path, programs: Programs) -> None:
+    functions = programs.functions("waits")
+    with measuring(header_directory) as suite:
+        seen, truth = run(suite, programs, "pipes")
+    waited_ns, runnable_ns = seen.classes(b"waits")[b"pipe"], seen.sums("runqueue", b"waits")["ns"]
+    assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns <= truth["waited_ns"] * (1 + TOLERANCE)
+    assert seen.ns_below(functions["drink"], b"waits") >= 0.8 * waited_ns
+    assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * waited_ns
+
+
+@pytest.mark.exact
+def test_child_that_is_waited_for(header_directory: Path, programs: Programs) -> None:
+    with measuring(header_directory) as suite:
+        seen, truth = run(suite, programs, "children")
+    waited_ns, runnable_ns = seen.classes(b"waits")[b"child"], seen.sums("runqueue", b"waits")["ns"]
+    assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns <= truth["waited_ns"] * (1 + TOLERANCE)
+
+
+@pytest.mark.exact
+def test_file_that_is_not_in_memory_is_waited_for_on_the_disk(header_directory: Path, programs: Programs, tmp_path: Path) -> None:
+    cold = tmp_path / "cold"
+    with cold.open("wb") as file:
+        file.write(os.urandom(1 << 20) * 32)
+        os.fsync(file.fileno())
+    with measuring(header_directory, threshold_ns=0) as suite:
+        seen, truth = run(suite, programs, "cold", str(cold))
+    times, waited_ns = seen.sums("time"), seen.classes(b"waits").get(b"disk", 0)
+    if not times["disk_ns"]:
+        pytest.skip("the disk of this folder is memory")
+    assert near(waited_ns, times["disk_ns"])
+    assert times["disk_ns"] <= truth["waited_ns"] * (1 + TOLERANCE)
+    assert seen.sums("offcpu", b"waits")["uninterruptible_ns"] >= waited_ns * (1 - TOLERANCE)
+    assert seen.ns_below(programs.functions("waits")["swallow"], b"waits") >= waited_ns * (1 - TOLERANCE)
+
+
+@pytest.mark.exact
+def test_two_on_one_cpu_wait_for_it_half_of_the_time(header_directory: Path, programs: Programs) -> None:
+    with measuring(header_directory) as suite:
+        seen, truth = run(suite, programs, "hogs", str(min(os.sched_getaffinity(0))))
+    times, runqueue = seen.sums("time"), seen.sums("runqueue", b"waits")
+    assert truth["runnable_ns"] > 0.3 * 1_500_000_000
+    assert near(times["runnable_ns"], truth["runnable_ns"])
+    assert near(runqueue["ns"], truth["runnable_ns"])
+    assert runqueue["count"] == sum(value for name, value in runqueue.items() if name.startswith("bucket_"))
+    assert times["cpu_ns"] + times["runnable_ns"] + times["child_ns"] == pytest.approx(truth["wall_ns"], rel=TOLERANCE, abs=10 * SLACK_NS)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that wait for locks in a known way."""
+
+LOCK_SOURCES = {
+    # Spins until it is told to begin. Then 23 times: thread "keeper7" takes a mutex and holds it for 60 ms in hold_asleep(), or with an
+    # argument 60 ms of CPU in hold_busy(); from there on thread "waiter3" waits for it in want_lock(). They take turns by semaphores,
+    # which are futexes and no locks. Prints the ns that the waiter measured itself.
+    "mutex": """
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/prctl.h>
+#include <time.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sem_t go, done;
+static long long waited_ns;
+static int is_busy;
+static long long now_ns(clockid_t clock)
+{
+	struct timespec at;
+	clock_gettime(clock, &at);
+	return at.tv_sec * 1000000000ll + at.tv_nsec;
+}
+__attribute__((noinline)) void hold_asleep(void)
+{
+	struct timespec nap = {0, 60000000};
+	sem_post(&go);
+	nanosleep(&nap, 0);
+	asm volatile("");
+}
+__attribute__((noinline)) void hold_busy(void)
+{
+	long long until_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + 60000000;
+	sem_post(&go);
+	while (now_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns)
+		work(1000);
+	asm volatile("");
+}
+__attribute__((noinline)) void want_lock(void)
+{
+	long long from_ns = now_ns(CLOCK_MONOTONIC);
+	pthread_mutex_lock(&lock);
+	waited_ns += now_ns(CLOCK_MONOTONIC) - from_ns;
+	pthread_mutex_unlock(&lock);
+}
+static void *keep(void *unused)
+{
+	prctl(PR_SET_NAME, "keeper7");
+	for (int i = 0; i < 23; i++) {
+		pthread_mutex_lock(&lock);
+		if (is_busy)
+			hold_busy();
+		else
+			hold_asleep();
+		pthread_mutex_unlock(&lock);
+		sem_wait(&done);
+	}
+	return unused;
+}
+static void *wait_for_it(void *unused)
+{
+	prctl(PR_SET_NAME, "waiter3");
+	for (int i = 0; i < 23; i++) {
+		struct timespec nap = {0, 10000000};
+		sem_wait(&go);
+		nanosleep(&nap, 0); /* the keeper is asleep, or at work, by then */
+		want_lock();
+		sem_post(&done);
+	}
+	return unused;
+}
+int main(int argc, char **argv)
+{
+	pthread_t keeper, waiter;
+	struct pollfd input = {0, POLLIN};
+	is_busy = argc > 1;
+	sem_init(&go, 0, 0), sem_init(&done, 0, 0);
+	while (poll(&input, 1, 0) == 0)
+		work(100000);
+	if (getchar() == EOF)
+		return 1;
+	pthread_create(&waiter, 0, wait_for_it, 0);
+	pthread_create(&keeper, 0, keep, 0);
+	pthread_join(keeper, 0), pthread_join(waiter, 0);
+	printf("%lld\\n", waited_ns), fflush(stdout);
+	while (getchar() != EOF)
+		;
+}
+""",
+    # Three threads map, touch and unmap 4 MiB of one process; two make and remove files in the directory that is the argument, and two
+    # list what it holds: 4,000 files, so that they hold its lock for long.
+    "kernel_locks": """
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+static const char *directory;
+static char *path_of(char *path, long number)
+{
+	snprintf(path, 4096, "%s/%ld", directory, number);
+	return path;
+}
+static void *map(void *unused)
+{
+	for (;;)
+		munmap(mmap(0, 1 << 22, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0), 1 << 22);
+	return unused;
+}
+static void *list(void *unused)
+{
+	for (;;) {
+		DIR *open = opendir(directory);
+		while (readdir(open))
+			;
+		closedir(open);
+	}
+	return unused;
+}
+static void *make(void *number)
+{
+	char path[4096];
+	for (;;) {
+		close(open(path_of(path, (long)number), O_CREAT | O_RDWR, 0600));
+		unlink(path);
+	}
+	return number;
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	char path[4096];
+	directory = argv[1];
+	for (long i = 7; i < 4007; i++)
+		close(open(path_of(path, i), O_CREAT | O_RDWR, 0600));
+	for (long i = 0; i < 3; i++)
+		pthread_create(&thread, 0, map, 0);
+	for (long i = 0; i < 2; i++) {
+		pthread_create(&thread, 0, list, 0);
+		pthread_create(&thread, 0, make, (void *)i);
+	}
+	pthread_join(thread, 0);
+}
+""",
+}

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A C program that waits in ways that are known, and measures each wait by its own clock.
+
+It prints one line, "waited_ns=... runnable_ns=... cpu_ns=... wall_ns=...": what its main thread saw of itself from start to there, where
+waited_ns is the time around the calls it waits in (waits for a CPU included) and the next two are the kernel's own account of the thread
+(/proc/thread-self/schedstat). Then it stays in pause(2). System calls are made in the functions that are to be seen in the stacks.
+"""
+
+WAITS = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+static inline __attribute__((always_inline)) long call(long number, long a, long b, long c, long d)
+{
+	long answer;
+	register long r10 asm("r10") = d;
+	asm volatile("syscall" : "=a"(answer) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+	return answer;
+}
+static long now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000L + now.tv_nsec;
+}
+static long waited_ns, begun_ns;
+__attribute__((noinline)) void nap(long ns)
+{
+	struct timespec time = {ns / 1000000000, ns % 1000000000};
+	call(SYS_nanosleep, (long)&time, 0, 0, 0);
+	asm volatile("");
+}
+static void sleeps(void)
+{
+	for (int i = 0; i < 20; i++) {
+		static const long naps_ns[] = {10000000, 20000000, 50000000};
+		for (int j = 0; j < 3; j++) {
+			long from_ns = now_ns();
+			nap(naps_ns[j]);
+			waited_ns += now_ns() - from_ns;
+		}
+	}
+}
+static int lock, turns; /* lock: 0 free, 1 held */
+__attribute__((noinline)) void take(int *word)
+{
+	while (__atomic_exchange_n(word, 1, __ATOMIC_SEQ_CST))
+		call(SYS_futex, (long)word, 128, 1, 0); /* FUTEX_WAIT_PRIVATE */
+	asm volatile("");
+}
+__attribute__((noinline)) void let_go(int *word)
+{
+	__atomic_store_n(word, 0, __ATOMIC_SEQ_CST);
+	call(SYS_futex, (long)word, 129, 1, 0); /* FUTEX_WAKE_PRIVATE */
+	asm volatile("");
+}
+static void *holder(void *unused)
+{
+	prctl(PR_SET_NAME, "holder");
+	while (turns < 25) {
+		take(&lock);
+		__atomic_fetch_add(&turns, 1, __ATOMIC_SEQ_CST);
+		nap(30000000);
+		let_go(&lock);
+		nap(5000000);
+	}
+	return 0;
+}
+static void mutex(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, 0, holder, 0);
+	for (int seen = 0; seen < 25;) {
+		if (__atomic_load_n(&turns, __ATOMIC_SEQ_CST) == seen) {
+			nap(1000000);
+			continue;
+		}
+		seen = turns;
+		long from_ns = now_ns();
+		take(&lock);
+		waited_ns += now_ns() - from_ns;
+		let_go(&lock);
+	}
+	pthread_join(thread, 0);
+}
+static int ends[2];
+__attribute__((noinline)) void feed(void)
+{
+	call(SYS_write, ends[1], (long)"x", 1, 0);
+	asm volatile("");
+}
+static void *feeder(void *unused)
+{
+	prctl(PR_SET_NAME, "feeder");
+	for (int i = 0; i < 30; i++) {
+		nap(20000000);
+		feed();
+	}
+	return 0;
+}
+__attribute__((noinline)) void drink(void)
+{
+	char byte;
+	call(SYS_read, ends[0], (long)&byte, 1, 0);
+	asm volatile("");
+}
+static void pipes(void)
+{
+	pthread_t thread;
+	pipe(ends);
+	pthread_create(&thread, 0, feeder, 0);
+	for (int i = 0; i < 30; i++) {
+		long from_ns = now_ns();
+		drink();
+		waited_ns += now_ns() - from_ns;
+	}
+	pthread_join(thread, 0);
+}
+__attribute__((noinline)) long swallow(int file, char *into, long bytes)
+{
+	long got = call(SYS_read, file, (long)into, bytes, 0);
+	asm volatile("");
+	return got;
+}
+static void cold(const char *path)
+{
+	static char block[1 << 16];
+	int file = open(path, O_RDONLY);
+	posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+	posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
+	long from_ns = now_ns();
+	while (swallow(file, block, sizeof(block)) > 0)
+		;
+	waited_ns += now_ns() - from_ns;
+}
+__attribute__((noinline)) void await(int pid)
+{
+	call(SYS_wait4, pid, 0, 0, 0);
+	asm volatile("");
+}
+static void children(void)
+{
+	for (int i = 0; i < 10; i++) {
+		int pid = fork();
+		if (!pid) {
+			prctl(PR_SET_NAME, "child");
+			nap(50000000);
+			_exit(0);
+		}
+		long from_ns = now_ns();
+		await(pid);
+		waited_ns += now_ns() - from_ns;
+	}
+}
+/* Two processes on one CPU. */
+static void hogs(int cpu)
+{
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	int pid = fork();
+	long until_ns = now_ns() + 1500000000;
+	while (now_ns() < until_ns)
+		work(1000);
+	if (!pid)
+		_exit(0);
+	await(pid);
+}
+static void schedstat(long *cpu_ns, long *runnable_ns)
+{
+	FILE *file = fopen("/proc/thread-self/schedstat", "r");
+	fscanf(file, "%ld %ld", cpu_ns, runnable_ns);
+	fclose(file);
+}
+int main(int argc, char **argv)
+{
+	long cpu_before_ns, runnable_before_ns, cpu_ns, runnable_ns;
+	getchar(); /* until the test has looked around */
+	schedstat(&cpu_before_ns, &runnable_before_ns);
+	begun_ns = now_ns();
+	if (!strcmp(argv[1], "sleeps"))
+		sleeps();
+	else if (!strcmp(argv[1], "mutex"))
+		mutex();
+	else if (!strcmp(argv[1], "pipes"))
+		pipes();
+	else if (!strcmp(argv[1], "cold"))
+		cold(argv[2]);
+	else if (!strcmp(argv[1], "children"))
+		children();
+	else if (!strcmp(argv[1], "hogs"))
+		hogs(atoi(argv[2]));
+	long wall_ns = now_ns() - begun_ns;
+	schedstat(&cpu_ns, &runnable_ns);
+	runnable_ns -= runnable_before_ns;
+	cpu_ns -= cpu_before_ns;
+	printf("waited_ns=%ld runnable_ns=%ld cpu_ns=%ld wall_ns=%ld\n", waited_ns, runnable_ns, cpu_ns, wall_ns);
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+"""
