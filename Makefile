@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 DEBIAN_BCC := /usr/lib/python3/dist-packages/bcc
 APT := DEBIAN_FRONTEND=noninteractive apt-get
 
-.PHONY: up test bench kernels proto lint clean
+.PHONY: up test bench fuzz kernels proto lint clean
 
 up: $(VENV)/installed
 	@exec $(BIN)/emberwatch up
@@ -24,6 +24,10 @@ bench: $(VENV)/bench-installed
 # Two versions of a service on this machine, live: some minutes, ends by itself.
 soak: $(VENV)/test-installed
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/soak/live_deploy.py
+
+# Damaged input for everything that reads files of others, 100,000 mutations in about a quarter of an hour. MUTATIONS=1000 for fewer.
+fuzz: $(VENV)/test-installed
+	$(BIN)/python -m tests.fuzz $(MUTATIONS)
 
 # Debian's kernels under emulation, each with the tests of the BPF programs: about a quarter of an hour a kernel. KERNELS="6.1" for some.
 kernels: $(VENV)/kernels-installed

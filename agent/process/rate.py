@@ -14,12 +14,12 @@ class RateLimit:
         self._left = burst
         self._filled_s = now_s()
 
-    def take(self, amount: float = 1) -> bool:
-        """Whether there was `amount` left; if so it is used up."""
+    def take(self, amount: float = 1, reserve: float = 0) -> bool:
+        """Whether there was `amount` left, and `reserve` beyond it for others; if so it is used up."""
         now = self._now_s()
         self._left = min(self._burst, self._left + (now - self._filled_s) * self._per_s)
         self._filled_s = now
-        if self._left < amount:
+        if self._left < amount + reserve:
             return False
         self._left -= amount
         return True

@@ -208,7 +208,7 @@ class ProcessTable:
         if entry is None and key in self._in_exec:
             self._in_exec.discard(key)
             self._enter(key, step)
-        elif entry is None and is_expected and self._reader.is_listed(key.pid) and self._rate.take():
+        elif entry is None and is_expected and self._reader.is_listed(key.pid) and self._rate.take(reserve=self._settings.new_burst / 2):
             self._enter(key, step)
         elif entry is not None and entry.image is not None:
             self._refresh(key, entry, self._now_s())

@@ -4,11 +4,14 @@
 .eh_frame_hdr is a sorted table of (start, place of the entry), and the entry (FDE) has the length. Only the encoding that
 compilers write is read: offsets of 4 bytes in the header, start and length of 4 bytes in an entry, the start relative to its own
 place (DWARF 5, 6.4; Linux Standard Base, "Exception Frames"). An entry counts when the start in it is the one that the header
-gives, so that other encodings fall out by themselves.
+gives, so that other encodings fall out by themselves. Static programs have no header: there entries are walked, and count when
+their CIE says that starts are written so.
 
     .eh_frame_hdr  version 1 | encodings of the pointer, the count, the table | pointer | count | (start, place) ...
     FDE            length u32 | distance to its CIE u32 | start s32 | length u32 | ...
 """
+
+import struct
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +29,7 @@ def function_bounds(elf: ElfFile) -> Ranges | None:
     """Functions sorted by start, not overlapping; None when this file does not tell (a debug file has no unwind tables)."""
     place = _header(elf)
     if place is None:
-        return None
+        return _walked(elf)
     address, offset, size = place
     head = elf.read(offset, _HEAD_BYTES)
     if len(head) < _HEAD_BYTES or head[0] != 1 or head[2] != _UDATA4 or head[3] != _DATAREL_S4:
@@ -49,6 +52,47 @@ def _header(elf: ElfFile) -> tuple[int, int, int] | None:
     if not segments.size:
         return None
     return int(segments["vaddr"][0]), int(segments["offset"][0]), int(segments["filesz"][0])
+
+
+def _walked(elf: ElfFile) -> Ranges | None:
+    """Functions by the entries of .eh_frame one after another."""
+    address, data = _frames(elf)
+    if not data.size or elf.layout.byte_order != "<":
+        return None
+    raw = data.tobytes()
+    places: list[int] = []
+    is_usual: dict[int, bool] = {}
+    place = 0
+    while place + 8 <= len(raw) and len(places) < MAX_SYMBOLS:
+        length, cie = struct.unpack_from("<II", raw, place)
+        if not length or length >= 0xFFFF_FFF0:
+            break
+        head = place + 4 - cie
+        if cie and is_usual.setdefault(head, _is_usual(raw, head)):
+            places.append(place)
+        place += 4 + length
+    entries = np.array(places, np.int64)
+    entries = entries[entries + 16 <= data.size]
+    if not entries.size:
+        return None
+    firsts = data[entries[:, None] + np.arange(8, 12)].copy().view("<i4").ravel().astype(np.int64)
+    return _bounds(elf, firsts + entries + 8 + address, entries + address)
+
+
+def _is_usual(raw: bytes, place: int) -> bool:
+    """Whether the CIE at `place` says that starts are 4 bytes, relative to their place."""
+    if not 0 <= place < len(raw) - 12 or raw[place + 4 : place + 8] != b"\0\0\0\0":
+        return False
+    letters, _, rest = raw[place + 9 : place + 80].partition(b"\0")
+    rest = rest[3:]  # Code and data alignment and the return register, a byte each in what compilers write.
+    if not letters.startswith(b"z") or not rest:
+        return False
+    at = 1
+    for letter in letters[1:].decode("latin-1"):
+        if letter == "R":
+            return rest[at : at + 1] == bytes([_PCREL_S4])
+        at += {"L": 1, "P": 5}.get(letter, 0)
+    return False
 
 
 def _frames(elf: ElfFile) -> tuple[int, npt.NDArray[np.uint8]]:

@@ -48,6 +48,8 @@ class SectionReader:
         if int(section["flags"]) & SHF_COMPRESSED:
             head = 24 if self._elf.layout.word.itemsize == 8 else 12
             order = "little" if self._elf.layout.byte_order == "<" else "big"
+            if len(raw) < head:
+                raise Refused(BuildStatus.MALFORMED, f"section {name} is cut")
             kind = int.from_bytes(raw[:4], "little" if order == "little" else "big")
             claimed = int.from_bytes(raw[head // 3 : head // 3 * 2], "little" if order == "little" else "big")
             self._spend(name, claimed)

@@ -51,7 +51,13 @@ def _symbols(data: bytes, text_start: int | None) -> RawSymbols | None:
     count, names_at, functions_at = words[0], words[3 if is_relative else 2], words[7 if is_relative else 6]
     text = (words[2] or text_start) if is_relative else 0
     entry = 4 if is_relative else width
-    if text is None or not 0 < count <= MAX_SYMBOLS or functions_at + (2 * count + 1) * entry > len(data) or names_at >= len(data):
+    if (
+        text is None
+        or text >= 1 << 62
+        or not 0 < count <= MAX_SYMBOLS
+        or functions_at + (2 * count + 1) * entry > len(data)
+        or names_at >= len(data)
+    ):
         return None
     table = np.frombuffer(data, f"<u{entry}", 2 * count + 1, functions_at).astype(np.int64)
     starts, records = table[0::2], table[1::2] + functions_at + entry

@@ -3,6 +3,7 @@
 
 import shutil
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from tests.support.unwind_programs import CHURN_TRUTH, build, build_library, is_
 from tests.support.unwinding import Names, observing
 
 FEWEST_SAMPLES = 300
+FEWEST_CHILDREN = 3
+"""In half a second; one may be known from the time before."""
+DEADLINE_S = 60
 
 
 def test_no_wrong_name_while_programs_come_and_go(header_directory: Path, tmp_path: Path) -> None:
@@ -40,6 +44,26 @@ def test_no_wrong_name_while_programs_come_and_go(header_directory: Path, tmp_pa
             process.kill()
     assert not wrong
     assert outcome["BOTTOM"] > FEWEST_SAMPLES, outcome
+
+
+def test_forked_children_are_walked_by_the_mappings_of_their_parent_before_they_are_met(header_directory: Path, tmp_path: Path) -> None:
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    program = build(tmp_path, "modes", "-no-pie")
+    libraries = [build_library(tmp_path, name) for name in ("one", "two")]
+    with subprocess.Popen([str(program), *map(str, libraries), "churn"]) as process:
+        try:
+            with observing(header_directory, tmp_path, [process.pid]) as observer:
+                until = time.monotonic() + DEADLINE_S
+                whole: set[int] = set()
+                while len(whole) < FEWEST_CHILDREN and time.monotonic() < until:
+                    observer.meet(1.0)  # The parent's tables may have to come first.
+                    observer.window()
+                    time.sleep(0.5)  # Nobody is met meanwhile.
+                    whole = {walk.pid for walk in observer.window() if walk.stop is StackStop.BOTTOM} - {process.pid}
+        finally:
+            process.kill()
+    assert len(whole) >= FEWEST_CHILDREN
 
 
 def _outcome(fate: Fate, stop: StackStop) -> str:

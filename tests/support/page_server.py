@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from tests.support import page_diffs as diffs
 from tests.support import page_profiles as profiles
 from tests.support import page_reports as reports
+from tests.support import page_symbols as symbols
 from tests.support.page_events import event_client
 from tests.support.page_profiles import TICK_NS, Json
 
@@ -72,11 +73,18 @@ class PageServer:
         self.delay_s = 0.0
         self.requests: list[str] = []
         self._events = Lock()
+        self.files = symbols.FakeFiles()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 outer.answer(self)
+
+            def do_POST(self) -> None:
+                outer.requests.append(self.path)
+                _send(self, *outer.files.take(self), "application/json")
+
+            do_PUT = do_POST  # noqa: N815
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 """Quiet."""
@@ -121,6 +129,8 @@ class PageServer:
             if self.scenario == "error":
                 raise Problem(503, "The store is being read by a backup.", "Try again in a minute, or look at /healthz.")
             name = path.removeprefix("/api/v1/")
+            if name.startswith("symbols/files/"):
+                return _send(handler, 200, self.files.received(path), "application/json")
             if _is_of_events(name, asked):
                 return self._answer_from_server(handler, path, asked)
             answer = _route(self.scenario, name, asked)
@@ -168,7 +178,7 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
         "top": _top,
         "agents": _agents,
         "now": lambda *_: {"now_s": NOW_S},
-        "symbols": _symbols,
+        "symbols": lambda scenario, _: symbols.symbols_answer(scenario, NOW_S),
         "deploys": lambda scenario, asked: (
             {"deploys": [], "deploys_total": 0} if scenario == "empty" else diffs.deploys_answer(NOW_S, asked.get("service", ""))
         ),
@@ -370,18 +380,6 @@ def _agent(scenario: str, at: int) -> Json:
         "map_bytes": 12 << 20,
         "flags": ["stepped down to 49 Hz"] if at == 7 else [],
     }
-
-
-def _symbols(scenario: str, asked: dict[str, str]) -> Json:
-    rows = (
-        ("/usr/lib/x86_64-linux-gnu/libfoo.so.2", "9f" * 20, "none", "stripped, and no agent had its symbols", 61),
-        ("/opt/checkout/bin/checkout", "3c" * 20, "named", "", 900),
-        ("/opt/</script><b>x</b>/plugin.so", "", "failed", "the symbol table is cut off at byte 4,096", 7),
-        ("/usr/bin/node", "77" * 20, "wanted", "an agent is asked to send it", 23),
-    )
-    keys = ("path", "build_id", "state", "reason", "cpu_ns")
-    found = () if scenario == "empty" else rows
-    return {"binaries": [dict(zip(keys, (*row[:4], row[4] * 10**9), strict=True)) for row in found]}
 
 
 def main() -> None:

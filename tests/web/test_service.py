@@ -131,9 +131,3 @@ def test_hosts_show_the_odd_ones_first(open_page: Open) -> None:
     expect(page.locator("tbody tr")).to_have_count(44)
     states = page.locator("td.column-state").all_inner_texts()[:6]
     assert states == ["silent", "silent", "silent", "losing samples", "stepped down to 49 Hz", "fine"]
-
-
-def test_symbols_show_what_has_no_name_and_why(open_page: Open) -> None:
-    page = open_page("/symbols").page
-    assert page.locator("td.column-state").all_inner_texts() == ["failed", "no names", "asked for", "named"]
-    expect(page.locator("td.column-reason").first).to_have_text("the symbol table is cut off at byte 4,096")

@@ -17,8 +17,6 @@ import { frozenKey } from "../core/frozen.js";
  * @typedef {{host: string, agent_id: string, version: string, kernel: string, cpus: number, rate_hz: number, first_seen_s: number,
  *   last_seen_s: number, is_silent: boolean, lost: Record<string, number>, lost_share: number, cpu_share: number | null,
  *   bpf_share: number | null, rss_bytes: number | null, map_bytes: number | null, flags: string[]}} AgentRow
- * @typedef {{path: string, build_id: string, state: "named" | "wanted" | "pending" | "none" | "failed", reason: string, kind?: number,
- *   cpu_ns?: number | null}} BinaryRow
  * @typedef {{id: string, service: string, version: string, replaced: string, first_seen_s: number, hosts_done: number,
  *   hosts_total: number, annotation: string | null, is_return: boolean, requests_per_s: {before: number, after: number} | null,
  *   verdict: DeployVerdict | null, compare: {is_canary: boolean, a: DeploySide, b: DeploySide}}} DeployRow
@@ -109,31 +107,12 @@ export async function getJson(name, parameters, signal) {
   const kept = record;
   if (kept) kept.open += 1;
   try {
-    const answer = await askedJson(address, signal);
+    const answer = await answerOf(address, { signal, headers: { Accept: "application/json" } });
     kept?.asked.add(address);
     return answer;
   } finally {
     if (kept) kept.open -= 1;
   }
-}
-
-/**
- * Write something: POST with a body, or DELETE without one.
- * @param {string} name
- * @param {Record<string, unknown> | null} body
- * @returns {Promise<any>}
- */
-export async function sendJson(name, body) {
-  const address = apiAddress(name);
-  const response = await fetch(address, {
-    method: body ? "POST" : "DELETE",
-    headers: { "Content-Type": "application/json", Accept: "application/json" },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  }).catch(() => {
-    throw new ApiError("The server cannot be reached.", { hint: "Nothing was kept. Try again.", address });
-  });
-  if (!response.ok) throw await errorFromAnswer(response, address);
-  return response.json();
 }
 
 /**
@@ -147,11 +126,41 @@ function frozenAnswer(answers, address) {
 }
 
 /**
- * @param {string} address
- * @param {AbortSignal | undefined} signal
+ * @param {string} name
+ * @param {Record<string, unknown>} body
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
  */
-async function askedJson(address, signal) {
-  const response = await answerOf(address, signal);
+export async function postJson(name, body, signal) {
+  return answerOf(apiAddress(name), { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+}
+
+/**
+ * @param {string} name
+ * @returns {Promise<any>}
+ */
+export async function removeJson(name) {
+  return answerOf(apiAddress(name), { method: "DELETE", headers: { Accept: "application/json" } });
+}
+
+/**
+ * @param {string} name
+ * @param {Blob} body
+ * @param {string} contentRange such as `bytes 0-699/1400`
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function sendBytes(name, body, contentRange, signal) {
+  const headers = { "Content-Type": "application/octet-stream", "Content-Range": contentRange };
+  return answerOf(apiAddress(name), { method: "PUT", signal, headers, body });
+}
+
+/**
+ * @param {string} address
+ * @param {RequestInit} request
+ */
+async function answerOf(address, request) {
+  const response = await responseOf(address, request);
   if (!response.ok) throw await errorFromAnswer(response, address);
   try {
     return await response.json();
@@ -163,11 +172,11 @@ async function askedJson(address, signal) {
 
 /**
  * @param {string} address
- * @param {AbortSignal | undefined} signal
+ * @param {RequestInit} request
  */
-async function answerOf(address, signal) {
+async function responseOf(address, request) {
   try {
-    return await fetch(address, { signal, headers: { Accept: "application/json" } });
+    return await fetch(address, request);
   } catch (error) {
     if (isCancelled(error)) throw error;
     throw new ApiError("The server cannot be reached.", { hint: "Is `emberwatch serve` still running? The page tries again by itself.", address });

@@ -5,7 +5,7 @@ import { EXPIRIES, leftWords } from "../core/frozen.js";
 import { absoluteRange, isRelative, resolveRange } from "../core/range.js";
 import { addressFromState, stateFromAddress } from "../core/route.js";
 import { visibleText } from "../core/text.js";
-import { ApiError, beginRecord, getJson, sendJson } from "../net/api.js";
+import { ApiError, beginRecord, getJson, postJson, removeJson } from "../net/api.js";
 import { copyText, element, fill, icon, toast } from "./dom.js";
 import { makePopover } from "./popover.js";
 
@@ -37,7 +37,7 @@ export function makeSavedMenu(store, reload) {
     }
   };
   const save = () => attempt(async () => {
-    await sendJson("views", { name: name.value, address: addressFromState(store.get()) });
+    await postJson("views", { name: name.value, address: addressFromState(store.get()) });
     name.value = "";
     toast("View saved.");
     await load();
@@ -46,7 +46,7 @@ export function makeSavedMenu(store, reload) {
     shareButton.disabled = true;
     try {
       const answers = await questionsOfView(store, reload);
-      const made = await sendJson("shares", { title: document.title.replace(" · Emberwatch", "").slice(0, 120) || "view", address: addressFromState(store.get()), answers, expires_s: Number(expiry.value) });
+      const made = await postJson("shares", { title: document.title.replace(" · Emberwatch", "").slice(0, 120) || "view", address: addressFromState(store.get()), answers, expires_s: Number(expiry.value) });
       await copyText(`${location.origin}/shared/${made.token}`, "Link copied. It shows this picture until it expires.");
       await load();
     } finally {
@@ -56,7 +56,7 @@ export function makeSavedMenu(store, reload) {
   const load = async () => {
     const [saved, shared, { now_s }] = await Promise.all([getJson("views", {}), getJson("shares", {}), getJson("now", {})]);
     const remove = (/** @type {string} */ path) => attempt(async () => {
-      await sendJson(path, null);
+      await removeJson(path);
       await load();
     });
     fill(views, ...saved.views.map((/** @type {{id: string, name: string, address: string}} */ view) => viewItem(view, () => remove(`views/${view.id}`), close)));

@@ -22,3 +22,9 @@ def test_debts_are_paid_before_more_is_given() -> None:
     assert not limit.take()
     now_s[0] = 4
     assert limit.take()
+
+
+def test_what_is_kept_for_others_is_not_given() -> None:
+    rate = RateLimit(0, 4, lambda: 0.0)
+    assert [rate.take(reserve=2) for _ in range(3)] == [True, True, False]
+    assert [rate.take() for _ in range(3)] == [True, True, False]

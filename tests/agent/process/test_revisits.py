@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,21 @@ def test_what_is_expected_is_read_a_moment_later_and_leaves_nothing_when_it_is_g
         found.see([])
         assert found.get(alive).fate is Fate.ALIVE
     assert (found.counts().processes, found.counts().seen, found.counts().exited) == (1, 1, 0)
+    found.close()
+
+
+def test_what_is_only_expected_leaves_room_for_what_has_samples() -> None:
+    now_s = [0.0]
+    found = ProcessTable(replace(ProcessSettings(), new_per_s=0, new_burst=4), now_s=lambda: now_s[0])
+    with python(WAIT) as one, python(WAIT) as two, python(WAIT) as three:
+        keys = [key_of(pid) for pid in (one, two, three)]
+        found.expect(keys)
+        now_s[0] = 0.003
+        found.see([])
+        assert [found.get(key).fate for key in keys] == [Fate.ALIVE, Fate.ALIVE, Fate.EXITED]
+        found.see(keys)
+        assert found.get(keys[2]).fate is Fate.ALIVE
+    assert found.counts().rate_limited == 0
     found.close()
 
 
