@@ -378,7 +378,7 @@ def _agent(scenario: str, at: int) -> Json:
         "bpf_share": 0.0021,
         "rss_bytes": 41 << 20,
         "map_bytes": 12 << 20,
-        "flags": ["stepped down to 49 Hz"] if at == 7 else [],
+        "flags": ["stepped down to 49 Hz"] if at == 7 else ["kind_limited:syscall:52"] * (at == 8 and scenario == "normal"),
     }
 
 
