@@ -15,7 +15,7 @@ from server.symbols.build_job import Job
 from server.symbols.build_result import BuildStatus, Quality, Refused
 from server.symbols.dwarf.load import has_debug_info, load_debug_data
 from server.symbols.dwarf.naming import plain_name
-from server.symbols.dwarf.read import OutOfTime, read_debug
+from server.symbols.dwarf.read import Known, OutOfTime, read_debug
 from server.symbols.eh_frame import function_bounds
 from server.symbols.elf import ET_DYN, ET_REL, ElfFile
 from server.symbols.elf_dynamic import dynamic_symbols
@@ -112,7 +112,7 @@ def _debug(job: Job, files: list[ElfFile], code: Ranges, symbols: Symbols) -> tu
             data = load_debug_data(elf, budget)
             if job.supplement is not None:
                 data.supplement = load_debug_data(ElfFile(job.supplement, (ET_REL, ET_DYN)), budget)  # dwz makes it relocatable.
-            read = read_debug(data, code, _folded(symbols))
+            read = read_debug(data, code, Known(symbols.starts[symbols.flags == 0], _folded(symbols)))
         except Refused as refused:
             return None, f"{refused.status}: {refused.reason}"
         except OutOfTime as error:
