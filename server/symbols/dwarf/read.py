@@ -54,6 +54,8 @@ class ReadDebug:
     inlines: Inlines | None
     units: int
     broken_units: int
+    split_units: int = 0
+    """Units whose code is described in .dwo files, which are not read: they give lines, and no inlined calls."""
 
 
 def read_debug(data: DebugData, code: Ranges, known: Known, clock_s: Callable[[], float] = time.process_time) -> ReadDebug:
@@ -75,7 +77,7 @@ def read_debug(data: DebugData, code: Ranges, known: Known, clock_s: Callable[[]
     supplement = [] if data.supplement is None else _open_all(data.supplement)
     names = Names(units, supplement)
     texts = {place: names.name(place) for place in _needed(found, known)}
-    return ReadDebug(flatten(found, rows, texts), len(units), broken)
+    return ReadDebug(flatten(found, rows, texts), len(units), broken, sum(bool(unit.dwo_name) for unit in units))
 
 
 def _needed(found: Found, known: Known) -> set[int]:

@@ -2,15 +2,18 @@
 """The golden corpus: programs built in many ways, every function of them sampled, each address as another tool names it."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from emberwatch.v1 import batch_pb2 as pb
 from server.symbols.build_result import BuildStatus, Quality
 from server.symbols.identity import key_of
 from server.symbols.table import Table
 from tests.server.symbols import golden
-from tests.server.symbols.programs import build_here, compile_program, describe, run_tool
+from tests.server.symbols.programs import addresses_by_nm, build_here, compile_program, describe, name_at, run_tool
 
 VARIANTS = {
     "O0": ("-O0", "-g"),
@@ -63,3 +66,69 @@ def test_compressed_sections(tmp_path: Path, way: str) -> None:
     packed = tmp_path / "packed"
     run_tool("objcopy", f"--compress-debug-sections={way}", program, packed)
     assert_golden(program, table_of(program, packed))
+
+
+def test_split_debug_data_gives_names_and_lines_and_says_what_is_missing(tmp_path: Path) -> None:
+    program = compile_program(golden.C_SOURCE, tmp_path / "p", "-O1", "-g", "-gsplit-dwarf")
+    result, table = build_here(key_of(describe(program)), program)
+    assert table is not None
+    assert (result.status, result.debug_reason) == (BuildStatus.OK, "unsupported: 1 units keep their calls in .dwo files")
+    addresses = golden.sampled(golden.functions(program))
+    for chain, other in zip(golden.by_table(table, addresses), golden.by_addr2line(program, addresses), strict=True):
+        ((name, _, line),) = chain
+        assert golden.base_name(name) == golden.base_name(other[-1][0])
+        assert line in (0, other[0][2])
+
+
+def test_a_kernel_with_debug_data_is_named_by_offset_from_its_text(tmp_path: Path) -> None:
+    """vmlinux as a distribution's debug package has it, in small."""
+    source = """
+    __asm__(".text\\n.globl _text\\n_text:");
+    static inline __attribute__((always_inline)) int update(int x) { return x * 7; }
+    int __attribute__((noinline)) schedule(int x) { return update(x) + 1; }
+    int _start(int x) { return schedule(x); }
+    """
+    linked = "-Wl,-Ttext=0xffffffff81000000"
+    program = compile_program(
+        source,
+        tmp_path / "vmlinux",
+        "-O1",
+        "-g",
+        "-nostdlib",
+        "-static",
+        "-no-pie",
+        "-fno-pie",
+        "-fno-toplevel-reorder",
+        "-mcmodel=kernel",
+        linked,
+    )
+    places = addresses_by_nm(program)
+    key = replace(key_of(describe(program)), kind=pb.BINARY_KIND_KERNEL)
+    result, table = build_here(key, program)
+    assert table is not None, result
+    assert result.quality == Quality.DWARF
+    offset = places["schedule"] - 0xFFFFFFFF81000000
+    assert [name for name, *_ in golden.by_table(table, [offset])[0]] == ["update", "schedule"]
+    assert name_at(table, places["_start"] - 0xFFFFFFFF81000000) == "_start"
+
+
+def test_an_elf_file_without_text_start_is_no_kernel(tmp_path: Path) -> None:
+    program = compile_program(golden.C_SOURCE, tmp_path / "p", "-O1", "-g", "-Wl,--build-id=sha1")
+    key = replace(key_of(describe(program)), kind=pb.BINARY_KIND_KERNEL)
+    result, _ = build_here(key, program)
+    assert (result.status, result.reason) == (BuildStatus.UNSUPPORTED, "a kernel without the symbol _text")
+
+
+def test_aliases_of_folded_functions_are_kept(tmp_path: Path) -> None:
+    """C9: one name by a fixed rule, and all others beside it."""
+    source = """
+    __attribute__((noinline)) int dup2(int x) { return x * 23 + 7; }
+    __attribute__((noinline)) int dup1(int x) { return x * 23 + 7; }
+    int main(int c, char **v) { (void)v; return dup1(c) - dup2(c + 1); }
+    """
+    options = ("-O1", "-fuse-ld=gold", "-ffunction-sections", "-Wl,--icf=all", "-fno-ipa-icf")
+    program = compile_program(source, tmp_path / "icf", *options)
+    _, table = build_here(key_of(describe(program)), program)
+    assert table is not None
+    (symbol,) = table.find(np.array([addresses_by_nm(program)["dup1"]], np.uint64)).tolist()
+    assert (table.raw_names(np.array([symbol])), table.aliases(symbol)) == ([b"dup1"], [b"dup2"])
