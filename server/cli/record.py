@@ -68,7 +68,8 @@ def record(wanted: Recording, ask: Ask, progress: Progress) -> bytes:
 def _sample(wanted: Recording, held: "Held | None", folder: Path, grpc: str, progress: Progress) -> None:
     pids = [*wanted.pids, *([held.process.pid] if held else [])]
     arguments = ["--server", grpc, "--data-dir", str(folder / "agent"), "--cache-dir", _CACHE, "--rate-hz", str(wanted.rate_hz), *_QUIET]
-    arguments += ["--kinds", wanted.kind]
+    # Somebody waits for this and it is short: every event counts, none is estimated.
+    arguments += ["--kinds", wanted.kind, "--events-per-s", "0"]
     arguments += ["--pid", ",".join(map(str, pids))] if pids else []
     agent = Child.start("emberwatch-agent", ["agent.cli", "run", *arguments], _READY_S)
     try:

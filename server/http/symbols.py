@@ -155,7 +155,7 @@ def _binary_json(row: BinaryRow, facts: DeskFacts) -> Json:
 
 
 def _mark_json(row: MarkRow) -> Json:
-    why, remedy = remedy_for_mark(row.mark)
+    why, remedy = remedy_for_mark(row.mark, row.service)
     return {
         "service": row.service,
         "mark": mark_words(row.mark),

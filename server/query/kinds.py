@@ -18,6 +18,13 @@ CPU = KindInfo(
 )
 
 
+def with_columns(kind: KindInfo) -> KindInfo:
+    """Give a kind of which only accounts were stored, for nothing happened, the columns to ask for: then it has no rows."""
+    if kind.columns:
+        return kind
+    return CPU if kind.name == DEFAULT_KIND else KindInfo(kind.name, (ColumnInfo("count", "count", ValueMerge.SUM),))
+
+
 def width_column(kind: KindInfo, name: str = "") -> ColumnInfo:
     """Give the sum column called `name`; without a name time before counts. Raises QueryError naming those there are."""
     sums = [column for column in kind.columns if column.merge is ValueMerge.SUM]

@@ -20,7 +20,7 @@ BUDGET = MergeBudget(rows=2_000_000, seconds=2.0)
 def whole_shares(store: Store, span: TimeRange, budget: MergeBudget = BUDGET) -> dict[str, float]:
     """By service; empty when there is nothing, or more than the budget allows."""
     kind = next((kind for kind in store.kinds() if kind.name == DEFAULT_KIND), None)
-    if kind is None:
+    if kind is None or not kind.columns:
         return {}
     column = width_column(kind).name
     selection = Selection(kind.name, span.from_unix_ns, span.until_unix_ns, None, (column,))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import marks_pb2
 from server.store.protocol import BinaryInfo
 from server.symbols.build_result import Quality
@@ -144,6 +145,8 @@ def remedy_for(why: Why, binary: BinaryInfo, packages: Mapping[bytes, str]) -> R
     package = packages.get(binary.path)
     if why in (Why.STRIPPED, Why.NO_DEBUG_DATA) and package:
         return Remedy(_PACKAGE_WORDS, f"apt install {package}")
+    if binary.kind != pb.BINARY_KIND_ELF:
+        return Remedy(_KERNEL_WORDS if why != Why.NOTHING else "")
     words = _WORDS.get(why, "")
     if why == Why.NOT_ASKED:
         return Remedy(words, "-Wl,--build-id")
@@ -152,19 +155,26 @@ def remedy_for(why: Why, binary: BinaryInfo, packages: Mapping[bytes, str]) -> R
     return Remedy(words, f"emberwatch symbols upload {name}" if words else "")
 
 
-def remedy_for_mark(mark: int) -> tuple[Why, Remedy]:
-    """Of code that belongs to no file."""
+def remedy_for_mark(mark: int, service: str) -> tuple[Why, Remedy]:
+    """Of code of a service that belongs to no file; the run time is guessed by the service's name."""
     if mark == marks_pb2.MARK_KERNEL_HIDDEN:
-        return Why.HIDDEN, Remedy(
-            "The kernel hides its addresses from the agent. Run the agent as root, or:", "sysctl kernel.kptr_restrict=1"
-        )
-    return Why.JIT, Remedy(_JIT_WORDS, "java -XX:+PreserveFramePointer -XX:+DumpPerfMapAtExit")
+        return Why.HIDDEN, Remedy(_HIDDEN_WORDS, "sysctl kernel.kptr_restrict=1")
+    command = next((flags for name, flags in _PERF_MAPS.items() if name in service.lower()), _PERF_MAPS["java"])
+    return Why.JIT, Remedy(_JIT_WORDS, command)
 
 
-_PACKAGE_WORDS = "Install its debug package on the server's host. It is found within ten minutes, or at once with Try again."
+_PERF_MAPS = {
+    "node": "node --perf-basic-prof",
+    "python": "python3 -X perf",
+    "java": "java -XX:+PreserveFramePointer -XX:+DumpPerfMapAtExit",
+}
 _JIT_WORDS = (
-    "Have the run time write a perf map: Java as here or with jcmd PID Compiler.perfmap, node --perf-basic-prof, Python 3.12 -X perf."
+    "Have the run time write a perf map: node --perf-basic-prof, Python 3.12 -X perf, Java jcmd PID Compiler.perfmap or "
+    "-XX:+DumpPerfMapAtExit, with -XX:+PreserveFramePointer for whole stacks."
 )
+_HIDDEN_WORDS = "The kernel hides its addresses from the agent. Run the agent as root, or:"
+_KERNEL_WORDS = "Its names come from the agents that run it. They need to be root, or kernel.kptr_restrict must not hide them."
+_PACKAGE_WORDS = "Install its debug package (Debian's debug archive) on the server's host. It is found in ten minutes, or by Try again."
 _WORDS = {
     Why.STRIPPED: "Upload the file as it was before it was stripped, or its debug file.",
     Why.NO_DEBUG_DATA: "Upload its debug file for lines and inlined calls.",

@@ -183,6 +183,7 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
             {"deploys": [], "deploys_total": 0} if scenario == "empty" else diffs.deploys_answer(NOW_S, asked.get("service", ""))
         ),
         "events": _events,
+        "hostmap": lambda scenario, asked: reports.hostmap_answer(_range(asked), 0 if scenario == "empty" else 14),
         "diff": _diff,
         "diff/top": _diff_top,
     }
@@ -377,7 +378,7 @@ def _agent(scenario: str, at: int) -> Json:
         "bpf_share": 0.0021,
         "rss_bytes": 41 << 20,
         "map_bytes": 12 << 20,
-        "flags": ["stepped down to 49 Hz"] if at == 7 else [],
+        "flags": ["stepped down to 49 Hz"] if at == 7 else ["kind_limited:syscall:52"] * (at == 8 and scenario == "normal"),
     }
 
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect
 
 from tests.support.page_server import PageServer
 
 # What a scenario's refusals make the console say, and what reading pixels in a test does.
 EXPECTED = re.compile(r"Failed to load resource: the server responded with a status of (400|404|503)|Canvas2D: Multiple readback")
+
+expect.set_options(timeout=30_000)  # A machine with other loads needs longer than the usual 5 s to open a page.
 
 
 @dataclass
@@ -39,6 +41,10 @@ class Opened:
         """Requests to an endpoint of the API, oldest first."""
         return [each for each in self.server.requests if each.startswith(f"/api/v1/{name}")]
 
+
+PATIENCE_MS = 30_000
+"""What is waited for comes in some tenths of a second; on a machine that does much else it may take long."""
+expect.set_options(timeout=PATIENCE_MS)
 
 Open = Callable[..., Opened]
 Theme = Literal["light", "dark"]
@@ -76,7 +82,7 @@ def open_page(browser: Browser) -> Iterator[Open]:
             **options,  # type: ignore[arg-type]
         )
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE_MS)
         made = Opened(page, server)
         _listen(made)
         page.goto(server.address + path)

@@ -101,3 +101,49 @@ export const IO_CALLS = Object.freeze([
   "sync_file_range", "sync", "syncfs", "msync", "sendfile", "sendfile64", "splice", "copy_file_range", "io_uring_enter", "io_submit",
   "io_getevents", "recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg", "sendmmsg",
 ]);
+
+/**
+ * @typedef {{host: string, flags: string[]}} FlaggedAgent
+ * @typedef {{off: Array<{reason: string, hosts: string[]}>, limited: Array<{host: string, percent: number}>}} KindState
+ */
+
+/**
+ * What agents say of some kinds: `kind_off:KIND:why` and `kind_limited:KIND:percent`.
+ * @param {readonly FlaggedAgent[]} agents
+ * @param {readonly string[]} kinds
+ * @returns {KindState}
+ */
+export function kindState(agents, kinds) {
+  /** @type {Map<string, Set<string>>} */
+  const reasons = new Map();
+  /** @type {Map<string, number>} */
+  const limited = new Map();
+  for (const { host, flags } of agents) {
+    for (const flag of flags) {
+      const found = /^kind_(off|limited):(\w+):(.*)$/.exec(flag);
+      if (!found || !kinds.includes(found[2])) continue;
+      if (found[1] === "off") reasons.set(found[3], (reasons.get(found[3]) ?? new Set()).add(host));
+      else limited.set(host, Math.min(limited.get(host) ?? 100, Number(found[3])));
+    }
+  }
+  return {
+    off: [...reasons].map(([reason, hosts]) => ({ reason, hosts: [...hosts] })),
+    limited: [...limited].map(([host, percent]) => ({ host, percent })).sort((a, b) => a.percent - b.percent || (a.host < b.host ? -1 : 1)),
+  };
+}
+
+/**
+ * What a reader should know of it, a sentence each.
+ * @param {KindState} state
+ * @returns {string[]}
+ */
+export function kindStateWords({ off, limited }) {
+  const hostsWords = (/** @type {string[]} */ hosts) => (hosts.length === 1 ? hosts[0] : `${hosts.length} hosts`);
+  const words = off.map(({ reason, hosts }) => `Off on ${hostsWords(hosts)}: ${reason}`);
+  if (limited.length > 0) {
+    const hosts = hostsWords(limited.map(({ host }) => host));
+    const verb = limited.length === 1 ? "looks" : "look";
+    words.push(`To spare the host, ${hosts} ${verb} ${limited[0].percent} % of the time now; counts and times are scaled to all of it`);
+  }
+  return words;
+}

@@ -69,7 +69,7 @@ export function mountCalls(place, context) {
   });
   const said = element("p", { class: "is-quiet card-note graph-of" });
   body.graph.root.querySelector(".card-head h2")?.after(said);
-  const head = makeServiceHead(context, { selection: ofChosen, graph: body.graph });
+  const head = makeServiceHead(context, { selection: ofChosen, graph: body.graph, compared: "syscall_stack" });
   fill(place, head.root, heat.root, element("section", { class: "card strip-card" }, strip.root), body.toolbar.root, body.panes, body.dialog);
   const showControls = (/** @type {State} */ state) => {
     head.update(state);

@@ -108,8 +108,16 @@ function agentColumns(clock) {
 function stateCell(row, clock) {
   if (row.is_silent) return badge("silent", "amber", `Nothing was heard from it for ${ageOf(row, clock)}`);
   if (isLossGrave(row.lost_share)) return badge("losing samples", "amber", mainReason(row.lost));
-  if (row.flags.length > 0) return badge(visibleText(row.flags[0]), "grey", visibleText(row.flags.join("; ")));
+  if (row.flags.length > 0) return badge(visibleText(flagWords(row.flags[0])), "grey", visibleText(row.flags.map(flagWords).join("; ")));
   return element("span", { class: "is-quiet" }, "fine");
+}
+
+/** A flag as people say it. @param {string} flag */
+function flagWords(flag) {
+  const found = /^kind_(off|limited):(\w+):(.*)$/.exec(flag);
+  if (!found) return flag;
+  const [, what, kind, rest] = found;
+  return what === "off" ? `${kind} off: ${rest}` : `${kind} ${rest} % of the time`;
 }
 
 /** @param {AgentRow} row @param {{now_s: number}} clock */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The kinds of a service as tabs. Those without data in the range say why and lead nowhere. */
+/** The kinds of a service as tabs. Those without data in the range say why and lead nowhere; of the chosen one is told what limits it. */
 
-import { TABS, tabOfKind } from "../core/kinds.js";
+import { TABS, kindState, kindStateWords, tabOfKind } from "../core/kinds.js";
 import { selectorText } from "../core/selector.js";
 import { getJson, isCancelled } from "../net/api.js";
-import { element } from "./dom.js";
+import { visibleText } from "../core/text.js";
+import { element, fill, icon } from "./dom.js";
 
 /**
  * @typedef {import("../core/route.js").State} State
@@ -16,7 +17,7 @@ const FRESH = Object.freeze({ at: "", search: "", sort: "", waits: [], object: "
 
 /**
  * @param {import("./fleet.js").Context} context
- * @returns {{root: HTMLElement, update: (state: State) => void}}
+ * @returns {{root: HTMLElement, notes: HTMLElement, update: (state: State) => void}}
  */
 export function makeKindTabs({ store, signal }) {
   const buttons = TABS.map((tab) => {
@@ -27,28 +28,35 @@ export function makeKindTabs({ store, signal }) {
     return button;
   });
   const root = element("div", { class: "tabs", role: "tablist", "aria-label": "Kinds", onkeydown: (event) => walk(/** @type {KeyboardEvent} */ (event), buttons) }, ...buttons);
+  const notes = element("ul", { class: "kind-notes", "aria-label": "What limits this kind" });
   let asked = "";
   const readKinds = async (/** @type {State} */ { service, from, until }) => {
     const key = [service, from, until].join("\n");
     if (key === asked) return;
     asked = key;
     try {
-      const answer = await getJson("kinds", { query: selectorText("cpu", { service: [service] }), from, until }, signal);
-      if (key === asked) showKinds(new Set(answer.kinds.filter((/** @type {{has_data: boolean}} */ each) => each.has_data).map((/** @type {{kind: string}} */ each) => each.kind)));
+      const read = [getJson("kinds", { query: selectorText("cpu", { service: [service] }), from, until }, signal), getJson("agents", { from, until }, signal)];
+      const [answer, { agents }] = await Promise.all(read);
+      if (key !== asked) return;
+      const withData = answer.kinds.filter((/** @type {{has_data: boolean}} */ each) => each.has_data);
+      showKinds(new Set(withData.map((/** @type {{kind: string}} */ each) => each.kind)), TABS.map(({ kinds }) => kindStateWords(kindState(agents, kinds))));
     } catch (error) {
       // Without this answer every tab stays open, and says itself that it is empty.
       if (!isCancelled(error)) asked = "";
     }
   };
-  const showKinds = (/** @type {Set<string>} */ withData) => {
+  const showKinds = (/** @type {Set<string>} */ withData, /** @type {string[][]} */ words) => {
+    const chosen = tabOfKind(store.get().tab);
+    fill(notes, ...words.flatMap((some, at) => (TABS[at].key === chosen ? some.map((each) => element("li", {}, icon("warning"), visibleText(each))) : [])));
     buttons.forEach((button, at) => {
       const has = TABS[at].key === "cpu" || TABS[at].kinds.some((kind) => withData.has(kind));
       button.setAttribute("aria-disabled", String(!has));
-      button.title = has ? "" : TABS[at].without;
+      button.title = has ? "" : [TABS[at].without, ...words[at].map((each) => `${each}.`)].join(" ");
     });
   };
   return {
     root,
+    notes,
     update(state) {
       const chosen = tabOfKind(state.tab);
       buttons.forEach((button, at) => {

@@ -52,20 +52,21 @@ export function unbrushed(store) {
 
 /**
  * @param {Context} context
- * @param {{selection: () => {query: string, from: string, until: string}, graph: Graph}} of
+ * @param {{selection: () => {query: string, from: string, until: string}, graph: Graph, compared?: string}} of `compared` is the kind that
+ *   a comparison is of, when it is not that of the tab; "" for a tab without stacks, which cannot be compared
  * @returns {{root: HTMLElement, update: (state: State) => void}}
  */
-export function makeServiceHead({ store, signal }, { selection, graph }) {
+export function makeServiceHead({ store, signal }, { selection, graph, compared }) {
   const state = store.get();
   const menus = makeMenus(store);
   const tabs = makeKindTabs({ store, signal });
   const share = makeShareMenu(store, { selection, address: graph.address, pinnedRange: graph.pinnedRange });
   const up = element("a", { class: "crumb", href: addressFromState(stateOfView(state, "fleet")), "data-route": true }, "Fleet");
-  const root = element("div", { class: "view-head is-service" },
+  const head = element("div", { class: "view-head is-service" },
     element("div", { class: "title" }, up, element("span", { class: "crumb-mark", "aria-hidden": "true" }, "/"), element("h1", { class: "name" }, visibleText(state.service))),
-    element("div", { class: "filters" }, menus.version.root, menus.host.root), tabs.root, compareButton(store, graph.pinnedRange), share.root);
+    element("div", { class: "filters" }, menus.version.root, menus.host.root), tabs.root, heatLink(store), compared !== "" && compareButton(store, graph.pinnedRange, compared), share.root);
   return {
-    root,
+    root: element("div", {}, head, tabs.notes),
     update(now) {
       menus.host.update(now.hosts);
       menus.version.update(now.versions);
@@ -84,14 +85,29 @@ function makeMenus(store) {
   };
 }
 
+/** All hosts of the service over the range. @param {import("../state/store.js").Store} store */
+function heatLink(store) {
+  const state = store.get();
+  const link = element("a", { class: "button heat-link", "data-route": true, title: "CPU by host and time" }, icon("grid"), "Hosts by time");
+  const point = () => {
+    link.href = addressFromState(stateOfView(store.get(), "heat", state.service));
+  };
+  point();
+  // The range may have moved on since.
+  link.addEventListener("pointerdown", point);
+  link.addEventListener("focus", point);
+  return link;
+}
+
 /**
  * This range beside the one before it; the range is that of the samples on screen.
  * @param {import("../state/store.js").Store} store
  * @param {() => Record<string, string> | null} pinnedRange
+ * @param {string} [compared] the kind, when it is not that of the tab
  */
-function compareButton(store, pinnedRange) {
+function compareButton(store, pinnedRange, compared) {
   const press = () => {
-    const state = store.get();
+    const state = { ...store.get(), tab: compared ?? store.get().tab };
     const { from, until } = { ...state, ...pinnedRange() };
     store.set(stateOfComparison(state, comparisonBefore(state, resolveRange({ from, until }, Date.now() / 1000))));
   };

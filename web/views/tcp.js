@@ -78,7 +78,7 @@ export function mountTcp(place, context) {
     choose,
   });
   const talk = makeTalkPanel(context, { parameters: ofAll });
-  const head = makeServiceHead(context, { selection: ofChosen, graph: { address: (format) => apiAddress("table", { ...ofChosen(), ...(format === "json" ? {} : { by: "object" }) }), pinnedRange: () => null } });
+  const head = makeServiceHead(context, { selection: ofChosen, graph: { address: (format) => apiAddress("table", { ...ofChosen(), ...(format === "json" ? {} : { by: "object" }) }), pinnedRange: () => null }, compared: "" });
   fill(place, head.root, rates, heat.root, element("div", { class: "peers" }, table.root, talk.root));
   const showControls = (/** @type {State} */ state) => {
     head.update(state);

@@ -3,6 +3,7 @@
 
 import { SPENT } from "../core/kinds.js";
 import { selectorText } from "../core/selector.js";
+import { formatShare } from "../core/units.js";
 import { element, fill, icon } from "./dom.js";
 import { hasChanged, makeGraphPanes } from "./graph-panes.js";
 import { makeLatencyPanel } from "./latency-panel.js";
@@ -44,14 +45,17 @@ export function mountWaiting(place, context) {
     const { tab, idle, stacks } = store.get();
     return { ...rows(), idle: tab === "offcpu" ? idle : "", stacks };
   };
-  const second = makeSecondPanel(context, { parameters: of("time"), ...time });
+  const second = makeSecondPanel(context, { parameters: of("time"), ...time, onShown: (has) => choices.sayIdle({ isSaid: has }) });
   const heat = makeLatencyPanel({ title: "Waiting for a CPU", what: "waits", signal, parameters: of("runqueue"), ...time, height_px: 216 });
   const strip = makeLossStrip();
   const choices = makeChoices(store);
   const body = makeGraphPanes(context, {
     selection,
     selectionKeys: SELECTION_KEYS,
-    onAnswer: (answer) => strip.show(answer.quality),
+    onAnswer(answer) {
+      strip.show(answer.quality);
+      choices.sayIdle({ idle: answer.idle });
+    },
     source: waitSource({ title: "Waits", waited: "waited", none: "No waits in this range." }),
     tools: [choices.chips, choices.group],
   });
@@ -94,12 +98,23 @@ export function mountWaiting(place, context) {
  */
 function makeChoices(store) {
   const chips = element("div", { class: "chips" });
+  const idleChip = element("button", { class: "button is-small chip", type: "button", hidden: true, onclick: () => store.set({ idle: store.get().idle === "hide" ? "show" : "hide", at: "" }) });
+  /** Said above the graph only where the chart of all time does not say it. @type {{isSaid: boolean, idle: {share: number, idle: number} | null}} */
+  const told = { isSaid: true, idle: null };
   const segments = STACKS.map(({ stacks, label, title }) =>
     element("button", { class: "button toggle", type: "button", title, onclick: () => store.set({ stacks, at: "" }) }, label));
   const group = element("div", { class: "segments", role: "group", "aria-label": "Whose stacks" }, ...segments);
   return {
-    chips,
+    chips: element("div", { class: "chips" }, chips, idleChip),
     group,
+    /** @param {Partial<typeof told>} news */
+    sayIdle(news) {
+      Object.assign(told, news);
+      const isShown = store.get().idle !== "hide";
+      idleChip.hidden = told.isSaid || !told.idle || told.idle.idle === 0;
+      idleChip.setAttribute("aria-pressed", String(isShown));
+      idleChip.textContent = `Waiting for work ${isShown ? "shown" : "hidden"}: ${formatShare(told.idle?.share ?? 0)}`;
+    },
     /** @param {State} state */
     update({ tab, waits, stacks }) {
       segments.forEach((segment, at) => segment.setAttribute("aria-pressed", String(STACKS[at].stacks === stacks)));

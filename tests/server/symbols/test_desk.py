@@ -48,6 +48,9 @@ def test_binary_without_identity_and_a_kernel() -> None:
     assert why_of(nobody, SymbolState(NameState.NONE), Record(0.0)) == Why.NOT_ASKED
     kernel = replace(INFO, kind=pb.BINARY_KIND_KERNEL)
     assert why_of(kernel, SymbolState(NAMED, "", Quality.FULL), Record(0.0)) == Why.NOTHING
+    assert remedy_for(Why.NOTHING, kernel, {}) == Remedy()
+    remedy = remedy_for(Why.WAITING, kernel, {})
+    assert ("kptr_restrict" in remedy.words, remedy.command) == (True, "")
 
 
 def test_each_reason_has_its_line() -> None:
@@ -74,11 +77,18 @@ def test_line_can_be_pasted_whatever_the_path_holds(path: bytes, command: str) -
     assert remedy_for(Why.STRIPPED, replace(INFO, path=path), {}).command == command
 
 
-def test_code_without_a_file() -> None:
-    why, remedy = remedy_for_mark(marks_pb2.MARK_JIT)
-    assert (why, "-XX:+PreserveFramePointer" in remedy.command) == (Why.JIT, True)
-    assert remedy_for_mark(marks_pb2.MARK_ANONYMOUS)[0] == Why.JIT
-    assert remedy_for_mark(marks_pb2.MARK_KERNEL_HIDDEN) == (Why.HIDDEN, remedy_for_mark(marks_pb2.MARK_KERNEL_HIDDEN)[1])
+@pytest.mark.parametrize(
+    ("service", "flag"), [("shop", "-XX:+PreserveFramePointer"), ("Node-web", "--perf-basic-prof"), ("python3", "-X perf")]
+)
+def test_code_that_a_run_time_made(service: str, flag: str) -> None:
+    for mark in (marks_pb2.MARK_JIT, marks_pb2.MARK_ANONYMOUS):
+        why, remedy = remedy_for_mark(mark, service)
+        assert (why, flag in remedy.command) == (Why.JIT, True)
+
+
+def test_kernel_that_hides_its_addresses() -> None:
+    why, remedy = remedy_for_mark(marks_pb2.MARK_KERNEL_HIDDEN, "shop")
+    assert (why, remedy.command) == (Why.HIDDEN, "sysctl kernel.kptr_restrict=1")
 
 
 def test_file_counts_as_here_when_it_was_found_here() -> None:

@@ -231,6 +231,26 @@ def test_better_replaces_worse_and_history_renames_itself(tmp_path: Path) -> Non
         again.close()
 
 
+def test_nothing_waits_for_a_debuginfod_server(tmp_path: Path) -> None:
+    """Names, states and the end of the server, all while a request hangs."""
+    program = compile_program(SOURCE, tmp_path / "app", "-O1", "-rdynamic")
+    places = addresses_by_nm(program)
+    run_tool("objcopy", "--strip-all", program)
+    binary = describe(program)
+    with Upstreams() as upstream:
+        upstream.answer = lambda _: upstream.is_over.wait(600) and None
+        namer = Namer(SymbolSettings(tmp_path / "symbols", debug_roots=(), free_min_bytes=0, upstreams=parse_upstreams(upstream.url)))
+        namer.state(binary)
+        assert namer.wait_idle(WAIT_S)
+        namer.tend()
+        until(lambda: len(upstream.asked) == 1)
+        assert name_of(namer, binary, places["main"]) == "main"
+        assert (namer.pending(), namer.is_fetch_waiting(binary)) == (0, True)
+        namer.tend()
+        namer.close()
+        assert not upstream.is_over.is_set() and len(upstream.asked) == 1
+
+
 def test_common_file_of_dwz_is_fetched_too(tmp_path: Path) -> None:
     """C21, C45: two debug files that share a third; it is asked for by its own build id."""
     sources = ["int one(struct big *x) { return x->a; }", "int two(struct big *x) { return x->a * 7; }"]

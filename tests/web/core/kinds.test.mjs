@@ -52,3 +52,17 @@ test("separators are known by name", () => {
 test("a time is said in the words of its kind", () => {
   assert.deepEqual(['cpu{a="b"}', " offcpu", "lock{}", "later{}"].map(kinds.spentWords), ["of CPU", "waited", "waited for locks", "in all"]);
 });
+
+test("what agents say of a kind is told by reason, and the most limited first", () => {
+  const agents = [
+    { host: "a", flags: ["kind_limited:syscall:52", "kind_limited:syscall_stack:40", "kallsyms_hidden"] },
+    { host: "b", flags: ["kind_off:lock:no contention_begin: needs 5.19", "kind_limited:syscall:7"] },
+    { host: "c", flags: ["kind_off:lock:no contention_begin: needs 5.19", "kind_off:tcp:no BTF"] },
+  ];
+  const calls = kinds.kindState(agents, ["syscall", "syscall_stack"]);
+  assert.deepEqual(calls, { off: [], limited: [{ host: "b", percent: 7 }, { host: "a", percent: 40 }] });
+  assert.deepEqual(kinds.kindStateWords(calls), ["To spare the host, 2 hosts look 7 % of the time now; counts and times are scaled to all of it"]);
+  assert.deepEqual(kinds.kindStateWords(kinds.kindState(agents, ["lock"])), ["Off on 2 hosts: no contention_begin: needs 5.19"]);
+  assert.deepEqual(kinds.kindStateWords(kinds.kindState(agents, ["tcp"])), ["Off on c: no BTF"]);
+  assert.deepEqual(kinds.kindStateWords(kinds.kindState(agents, ["cpu"])), []);
+});
