@@ -21,6 +21,10 @@ test: $(VENV)/test-installed
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m tests.bench
 
+# Two versions of a service on this machine, live: some minutes, ends by itself.
+soak: $(VENV)/test-installed
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/soak/live_deploy.py
+
 # Damaged input for everything that reads files of others, 100,000 mutations in about a quarter of an hour. MUTATIONS=1000 for fewer.
 fuzz: $(VENV)/test-installed
 	$(BIN)/python -m tests.fuzz $(MUTATIONS)

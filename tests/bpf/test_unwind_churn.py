@@ -46,6 +46,7 @@ def test_no_wrong_name_while_programs_come_and_go(header_directory: Path, tmp_pa
     assert outcome["BOTTOM"] > FEWEST_SAMPLES, outcome
 
 
+@pytest.mark.exact
 def test_forked_children_are_walked_by_the_mappings_of_their_parent_before_they_are_met(header_directory: Path, tmp_path: Path) -> None:
     if not shutil.which("gcc"):
         pytest.skip("needs gcc")

@@ -30,7 +30,7 @@ BUSYBOX = Path("/bin/busybox")
 LIMIT_S = 1500.0
 SUITE = "tests/bpf"
 SCRIPT = """cd {root} || exit 2
-export TMPDIR=/run PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+export TMPDIR=/run PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 EMBERWATCH_TESTS_EMULATED=1
 {python} -m tests.kernels.probe /run/out/probe.json
 exec {python} -m pytest -v --color=no --tb=short -p no:cacheprovider -m shape --basetemp=/run/tests --junitxml=/run/out/tests.xml {suite}
 """
