@@ -236,7 +236,10 @@ class Namer:
         return known.state
 
     def _table(self, binary: BinaryInfo) -> Table | None:
-        if self.state(binary).state != NameState.NAMED:
+        state = self.state(binary).state
+        if state == NameState.NONE:  # There may be a table with the bounds of functions alone.
+            return self._cache.get(key_of(binary))
+        if state != NameState.NAMED:
             return None
         table = self._cache.get(key_of(binary))
         if table is None:  # It left the cache: wanted again from now on.
@@ -344,6 +347,6 @@ class Namer:
 
 
 def _state_of(table: Table) -> SymbolState:
-    if not len(table):
+    if not len(table) or table.facts.quality == Quality.EMPTY:
         return SymbolState(NameState.NONE, _NO_SYMBOLS, table.facts.quality)
     return SymbolState(NameState.NAMED, "", table.facts.quality)
