@@ -183,6 +183,7 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
             {"deploys": [], "deploys_total": 0} if scenario == "empty" else diffs.deploys_answer(NOW_S, asked.get("service", ""))
         ),
         "events": _events,
+        "hostmap": lambda scenario, asked: reports.hostmap_answer(_range(asked), 0 if scenario == "empty" else 14),
         "diff": _diff,
         "diff/top": _diff_top,
     }
