@@ -2,6 +2,7 @@
 """What a thread waits for, by the system call it is in: the one table. The side of BPF is bpf/shared/wait_class.h.
 
 A wait for I/O (in_iowait) is disk whatever the call; a wait outside of any call is page: user code touched memory that was not there.
+A futex is lock when what waits for it is one, else poll: condition variables, semaphores and joins wait for work (bpf/shared/futex.h).
 Calls about a descriptor go by the kind of its file: regular disk, pipe pipe, socket net, eventfd and the like poll.
 """
 
@@ -35,9 +36,6 @@ NAMES: tuple[bytes, ...] = tuple(one.name.lower().encode() for one in WaitClass)
 # Numbers of x86-64: arch/x86/entry/syscalls/syscall_64.tbl.
 _CALLS: Mapping[int, Mapping[str, int]] = {
     WaitClass.LOCK: {
-        "futex": 202,
-        "futex_waitv": 449,
-        "futex_wait": 455,
         "flock": 73,
         "fcntl": 72,
         "semop": 65,

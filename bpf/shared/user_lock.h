@@ -4,24 +4,15 @@
  *	sched_switch (out) -> the address, the holder and, when it is blocked in the same process, its stack -> futex_waits[tid]
  *	sched_exit_tp, or sched_switch (in) before 6.15 -> the wait with the stack of who waited
  *
- * Condition variables, semaphores and joins wait by the same call and are no locks: a lock waits for its word to leave the value
- * "taken, and somebody waits", which is 2 in glibc, in Rust's library and in Go's runtime, or has a call of its own (FUTEX_LOCK_PI). */
+ * What is a lock, and what only waits by the same call: shared/futex.h. */
 #ifndef EMBERWATCH_USER_LOCK_H
 #define EMBERWATCH_USER_LOCK_H
 
+#include "shared/futex.h"
 #include "shared/lock_rows.h"
 
 enum {
-	CALL_FUTEX = 202,
-	CALL_FUTEX_WAITV = 449,
-	CALL_FUTEX_WAIT = 455,
-	FUTEX_COMMAND_MASK = 0x7f, /* include/uapi/linux/futex.h */
-	FUTEX_COMMAND_WAIT = 0,
-	FUTEX_COMMAND_LOCK_PI = 6,
-	FUTEX_COMMAND_WAIT_BITSET = 9,
-	FUTEX_COMMAND_LOCK_PI2 = 13,
 	FUTEX_OWNER_MASK = 0x3fffffff,
-	CONTENDED = 2,
 	GLIBC_OWNER_OFFSET = 8, /* struct __pthread_mutex_s: __lock, __count, __owner */
 	FUTEX_ENTRIES = 16384,
 	MOST_THREADS_LOOKED_AT = 64,
@@ -68,11 +59,6 @@ static __always_inline struct pt_regs *registers_of(struct task_struct *task)
 	return (struct pt_regs *)(kernel_stack + distance);
 }
 
-static __always_inline bool is_futex_wait(u64 call)
-{
-	return call == CALL_FUTEX || call == CALL_FUTEX_WAIT || call == CALL_FUTEX_WAITV;
-}
-
 /* The call the task is in; when it is one of those above `regs` says with what. */
 static __always_inline u64 futex_call_of(struct task_struct *task, struct pt_regs *regs)
 {
@@ -87,23 +73,18 @@ static __always_inline u64 futex_call_of(struct task_struct *task, struct pt_reg
 /* Which lock the current thread waits for; false when it is none. */
 static __always_inline bool read_futex(struct futex_wait *wait, u64 call, struct pt_regs *regs)
 {
-	u64 waited[2] = {}; /* struct futex_waitv: value, address */
-	u32 command = regs->si & FUTEX_COMMAND_MASK;
+	u64 arguments[] = {regs->di, regs->si, regs->dx};
+	struct futex_waited waited = {};
 
 	wait->type = LOCK_USER;
 	wait->lock = regs->di;
-	if (call == CALL_FUTEX_WAIT)
-		return (u32)regs->si == CONTENDED;
-	if (call == CALL_FUTEX_WAITV) {
-		bpf_probe_read_user(waited, sizeof(waited), (void *)regs->di);
-		wait->lock = waited[1];
-		return waited[0] == CONTENDED;
-	}
-	if (command == FUTEX_COMMAND_LOCK_PI || command == FUTEX_COMMAND_LOCK_PI2) {
+	if (is_priority_lock(call, regs->si)) {
 		wait->type |= LOCK_PRIORITY;
 		return true;
 	}
-	return (command == FUTEX_COMMAND_WAIT || command == FUTEX_COMMAND_WAIT_BITSET) && (u32)regs->dx == CONTENDED;
+	read_waited(&waited, call, arguments);
+	wait->lock = waited.address;
+	return waited.value == FUTEX_CONTENDED;
 }
 
 static __always_inline u32 owner_in(struct futex_wait *wait)

@@ -4,6 +4,7 @@
 #ifndef EMBERWATCH_WAIT_CLASS_H
 #define EMBERWATCH_WAIT_CLASS_H
 
+#include "shared/futex.h"
 #include "shared/thread.h"
 #include "shared/unwind_begin.h"
 
@@ -64,6 +65,18 @@ static __always_inline struct pt_regs *user_registers(struct task_struct *task)
 #endif
 }
 
+/* A lock, or somebody's work. */
+static __always_inline u32 class_of_futex(u64 call, struct pt_regs *regs)
+{
+	u64 arguments[] = {load_u64(&regs->di), load_u64(&regs->si), load_u64(&regs->dx)};
+	struct futex_waited waited = {};
+
+	if (is_priority_lock(call, arguments[1]))
+		return WAIT_LOCK;
+	read_waited(&waited, call, arguments);
+	return waited.value == FUTEX_CONTENDED ? WAIT_LOCK : WAIT_POLL;
+}
+
 static __always_inline bool is_waiting_for_io(struct task_struct *task)
 {
 	return load_u32((void *)task + EMBERWATCH_IN_IOWAIT_BIT / 32 * 4) >> EMBERWATCH_IN_IOWAIT_BIT % 32 & 1;
@@ -82,6 +95,8 @@ static __always_inline u32 class_of_current(struct task_struct *task, bool is_un
 		return WAIT_PAGE; /* no system call: user code touched a page that is not there */
 	if (is_waiting_for_io(task))
 		return WAIT_DISK;
+	if (is_futex_wait(call))
+		return class_of_futex(call, regs);
 	number = call;
 	known = call < CALLS ? call_classes.lookup(&number) : 0;
 	if (!known)

@@ -46,11 +46,11 @@ static void sleeps(void)
 		}
 	}
 }
-static int lock, turns; /* lock: 0 free, 1 held */
+static int lock, turns; /* lock: 0 free, 2 held and perhaps waited for, as in glibc */
 __attribute__((noinline)) void take(int *word)
 {
-	while (__atomic_exchange_n(word, 1, __ATOMIC_SEQ_CST))
-		call(SYS_futex, (long)word, 128, 1, 0); /* FUTEX_WAIT_PRIVATE */
+	while (__atomic_exchange_n(word, 2, __ATOMIC_SEQ_CST))
+		call(SYS_futex, (long)word, 128, 2, 0); /* FUTEX_WAIT_PRIVATE */
 	asm volatile("");
 }
 __attribute__((noinline)) void let_go(int *word)

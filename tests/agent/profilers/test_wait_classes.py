@@ -23,7 +23,7 @@ def test_numbers_are_those_of_the_program() -> None:
 
 def test_calls_have_the_class_of_what_they_wait_for() -> None:
     table = call_classes()
-    assert [table[number] for number in (202, 74, 45, 232, 230, 9, 61, 0, 511)] == [
+    assert [table[number] for number in (73, 74, 45, 232, 230, 9, 61, 0, 511)] == [
         WaitClass.LOCK,
         WaitClass.DISK,
         WaitClass.NET,
