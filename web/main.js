@@ -13,6 +13,7 @@ import { mountEvents } from "./views/events.js";
 import { mountFleet } from "./views/fleet.js";
 import { mountFrame } from "./views/frame.js";
 import { mountHosts } from "./views/hosts.js";
+import { mountSearch } from "./views/search.js";
 import { mountServiceTabs } from "./views/service-tabs.js";
 import { mountSymbols } from "./views/symbols.js";
 
@@ -31,6 +32,7 @@ const MOUNTS = /** @type {Record<State["view"], (place: HTMLElement, context: Co
   events: mountEvents,
   heat: mountUnknown,
   hosts: mountHosts,
+  search: mountSearch,
   symbols: mountSymbols,
   unknown: mountUnknown,
 });
@@ -119,7 +121,7 @@ function keepLinksInside(store) {
 function focusSearch(event) {
   const isTyping = event.target instanceof HTMLElement && event.target.closest("input, textarea, select");
   if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey) return;
-  const search = document.querySelector("[data-search]");
+  const search = document.querySelector("#view [data-search]") ?? document.querySelector("[data-fleet-search]");
   if (!(search instanceof HTMLInputElement)) return;
   event.preventDefault();
   search.focus();

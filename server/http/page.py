@@ -36,6 +36,7 @@ def page_blueprint(services: AppServices) -> Blueprint:
     @page.get("/events")
     @page.get("/heat/<path:_name>")
     @page.get("/hosts")
+    @page.get("/search")
     @page.get("/symbols")
     @page.get("/service/<path:_name>")
     def index(_name: str = "") -> Response:
