@@ -57,6 +57,7 @@ $(VENV)/test-installed: $(VENV)/installed
 BENCH_TOOLS := perf:linux-perf bpftrace:bpftrace clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless
 $(VENV)/bench-installed: $(VENV)/test-installed
 	@missing=; for pair in $(BENCH_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
+	  test -e /usr/share/perl5/Devel/NYTProf/flamegraph.pl || missing="$$missing libdevel-nytprof-perl"; \
 	  if [ -n "$$missing" ]; then echo "install     $$missing"; $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node d3-flame-graph@4 d3@7 speedscope
