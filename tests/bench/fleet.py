@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions over a simulated fleet of 100 hosts, from the store on disk to the columns of the answer.
 
-Two ranges of 7 days through the real ingest and compaction, in windows of an hour: a diff of the two, fleet search, odd hosts. And a diff
-beside FlameGraph's perl script on the same trees, which is given the two counts of each stack ready made: what difffolded.pl does before
-is not counted.
+Two ranges of 7 days through the real ingest and compaction, in windows of an hour: a diff of the two, fleet search, odd hosts.
 """
 
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,7 +11,6 @@ from pathlib import Path
 
 from server.http.diff_json import Search, diff_json
 from server.http.serialise import flamegraph_json
-from server.interop.folded import export_two_counts
 from server.profile.cut import View
 from server.profile.diff import Shape
 from server.query.diff_query import diff_answer
@@ -26,7 +22,7 @@ from server.query.search_query import search_fleet
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
 from tests.bench.report import MS, Line, against, bounded, told
-from tests.bench.timing import BenchError, Effort, interleaved
+from tests.bench.timing import Effort, interleaved
 from tests.support.fleet import DAY_NS, START_UNIX_NS, Fleet, FleetShape, FleetStore, Release
 from tests.support.fleet_program import FleetNamer, planted
 
@@ -35,14 +31,10 @@ CORES = 0.02
 """Of each host: windows of an hour then have some hundred distinct stacks."""
 DAY_START = START_UNIX_NS // DAY_NS * DAY_NS
 VIEW = View(width_px=1200)
-FLAMEGRAPH = Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")
-"""Where Debian has it."""
 
 
 def run(effort: Effort) -> Iterator[Line]:
     """All lines of the bench."""
-    if not FLAMEGRAPH.exists():
-        raise BenchError("flamegraph.pl is not installed (apt-get install libdevel-nytprof-perl)")
     days = max(1, round(DAYS * effort.size))
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         simulated, filled_s = _filled(Path(folder), days)
@@ -50,7 +42,6 @@ def run(effort: Effort) -> Iterator[Line]:
         a, b = (_question(days * which, days) for which in (0, 1))
         yield told(f"{HOSTS} hosts for {2 * days} days: ingest and blocks of all lengths", filled_s, MS)
         yield from _answers(query, (a, b), effort)
-        yield _beside_perl(query, (a, b), effort)
         simulated.store.close()
 
 
@@ -88,19 +79,3 @@ def _answers(query: ProfileQuery, sides: tuple[Question, Question], effort: Effo
     yield against("the same diff", taken["diff"], ("one graph", taken["graph"]), MS, 2.2)
     yield bounded(f"fleet search over two times {week}, 2 services", taken["search"], MS, 0.5)
     yield bounded(f"odd hosts of {week}", taken["odd"], MS, 1.0)
-
-
-def _beside_perl(query: ProfileQuery, sides: tuple[Question, Question], effort: Effort) -> Line:
-    """Both start from what each has: ours from the store, the script from folded stacks with two counts."""
-    diff = diff_answer(query, *sides).diff
-    lines = list(export_two_counts(diff.a, diff.b))
-    text = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
-    ours = interleaved({"ours": lambda: diff_json(diff_answer(query, *sides), VIEW, Shape.B, Search())}, effort.rounds)["ours"]
-    times = []
-    for _ in range(max(1, effort.rounds // 2)):
-        began_s = time.perf_counter()
-        done = subprocess.run(["perl", str(FLAMEGRAPH), "--hash"], input=text, capture_output=True, check=False)
-        times.append(time.perf_counter() - began_s)
-        if done.returncode or b"</svg>" not in done.stdout:
-            raise BenchError(f"flamegraph.pl failed: {done.stderr.decode(errors='replace')[:200]}")
-    return against(f"a diff of {len(lines):,} stacks", ours, ("flamegraph.pl", min(times)), MS, 1 / 50)
