@@ -255,7 +255,7 @@ int on_tick_unwind(struct bpf_perf_event_data *ctx)
 
 	if (!sample || !at || !stack)
 		return 0;
-	stop = walk_frames(at, stack);
+	stop = walk_frames(at, stack, 0);
 	if (!stop) {
 		unwinders.call(ctx, 0);
 		stop = STOP_CAP; /* more calls than the kernel allows */

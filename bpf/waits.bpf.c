@@ -9,6 +9,7 @@
 #include "shared/thread.h"
 #include "shared/wait_class.h"
 #include "shared/wait_rows.h"
+#include "shared/open_waits.h"
 
 #ifndef STACK_AS_IT_LEAVES
 #ifdef EMBERWATCH_SCHED_EXIT
@@ -204,7 +205,7 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 		struct current_task current = {};
 
 		read_current_task(&current, bpf_get_current_pid_tgid() >> 32);
-		walk_event(ctx, SCRATCH_RETURN, &current, active_buffer());
+		walk_event(ctx, SCRATCH_BACK, &current, active_buffer());
 	}
 #endif
 	return 0;
@@ -226,7 +227,7 @@ int on_back(struct bpf_raw_tracepoint_args *ctx)
 	read_current_task(&current, pid_tid >> 32);
 	if (!current.is_kernel_thread)
 		signal_once(&current.process);
-	walk_event(ctx, SCRATCH_RETURN, &current, active_buffer());
+	walk_event(ctx, SCRATCH_BACK, &current, active_buffer());
 	return 0;
 }
 
@@ -240,10 +241,10 @@ static __always_inline void take_stack(struct wait_stack *stack, struct event_wa
 	stack->is_kernel_thread = load_u32(&running_task()->flags) & TASK_KERNEL_THREAD ? 1 : 0;
 }
 
-/* Finisher of SCRATCH_RETURN. */
+/* Finisher of SCRATCH_BACK. */
 int on_back_walked(struct bpf_raw_tracepoint_args *ctx)
 {
-	u32 scratch = SCRATCH_RETURN, tid = bpf_get_current_pid_tgid();
+	u32 scratch = SCRATCH_BACK, tid = bpf_get_current_pid_tgid();
 	int zero = 0;
 	struct event_walk *walk = event_walks.lookup(&scratch);
 	struct returning *back = returning.lookup(&zero);
@@ -257,6 +258,7 @@ int on_back_walked(struct bpf_raw_tracepoint_args *ctx)
 	if (thread) {
 		take_stack(&thread->own, walk);
 		thread->stack_since_ns = thread->since_ns;
+		thread->is_provisional = 0;
 	}
 #else
 	back->tid = 0;

@@ -33,12 +33,19 @@ class Iterator:
         try:
             descriptor = bpf.iter_create(self._link)
             try:
-                while os.read(descriptor, _READ_BYTES):
+                while self._reads_on(descriptor):
                     pass
             finally:
                 os.close(descriptor)
         except OSError as error:
             raise KernelError(f"run a BPF iterator: {error.strerror}") from error
+
+    @staticmethod
+    def _reads_on(descriptor: int) -> bool:
+        try:
+            return bool(os.read(descriptor, _READ_BYTES))
+        except BlockingIOError:
+            return True  # The program answered 1: it wants to be called for the same thing again.
 
     def close(self) -> None:
         """Let go of the link."""

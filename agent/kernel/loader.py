@@ -65,6 +65,7 @@ def _load(specs: Sequence[ProgramSpec], header_directory: Path, read: ReadSource
             {
                 "source": spec.source,
                 "functions": {name: kind.value for name, kind in spec.functions.items()},
+                "optional": {name: kind.value for name, kind in spec.optional.items()},
                 "maps": list(spec.maps),
                 "defines": dict(spec.defines),
             }

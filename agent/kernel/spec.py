@@ -15,6 +15,8 @@ class ProgramType(Enum):
     RAW_TRACEPOINT = "RAW_TRACEPOINT"
     ITERATOR = "TRACING"
     """Named bpf_iter__<what it goes through>."""
+    SLEEPABLE_ITERATOR = "SLEEPABLE_TRACING"
+    """An iterator that may wait for pages of user memory; no name of BCC's."""
 
 
 class Hazard(Enum):
@@ -33,6 +35,8 @@ class ProgramSpec:
     functions: Mapping[str, ProgramType]
     maps: tuple[str, ...]
     hazards: frozenset[Hazard] = frozenset()
+    optional: Mapping[str, ProgramType] = field(default_factory=dict)
+    """Functions that are left out when this kernel does not take them."""
     defines: Mapping[str, int] = field(default_factory=dict)
     """Bounds of maps that depend on the host."""
 

@@ -22,7 +22,7 @@ EVENTS = ProgramSpec(
 class Scratch(IntEnum):
     """Who walks stacks; enum scratch in bpf/shared/scratch.h. Also the place of its finisher."""
 
-    RETURN = 1
+    BACK = 1
     WAKER = 2
     SYSCALL = 3
     LOCK = 4
@@ -70,6 +70,10 @@ class ClosedWindow:
 
 class EventProfiler(Protocol):
     """One group of programs and the kinds that come of it. For one thread."""
+
+    def before_drain(self) -> None:
+        """Called a moment before the window ends: what is put into its buffer now is still in it."""
+        ...
 
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         """Take out what the window holds: one drain for each kind of the group, even when it is empty."""

@@ -127,6 +127,9 @@ class LockProfiler:
             profiler._closing = closing.pop_all()
         return profiler
 
+    def before_drain(self) -> None:
+        """Nothing is to be done."""
+
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         self._share = share = self._breaker.close_window(window.end_ns)
         pieces = list(self._rows.drain(window.buffer))

@@ -75,6 +75,8 @@ class Suite:
 
     def drain(self) -> WindowDrain:
         """End the window of all kinds and take out what it holds."""
+        for _, profiler in self._groups:
+            profiler.before_drain()
         buffer = self.cpu.buffer
         drain = self.cpu.drain()
         window = ClosedWindow(buffer, drain.start_ns, drain.end_ns, drain.stacks)

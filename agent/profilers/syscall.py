@@ -115,6 +115,9 @@ class SyscallProfiler:
             profiler._closing = closing.pop_all()
         return profiler
 
+    def before_drain(self) -> None:
+        """Nothing is to be done."""
+
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         """Both kinds."""
         self._share = share = self._breaker.close_window(window.end_ns)

@@ -82,6 +82,9 @@ class TcpProfiler:
             profiler._closing = closing.pop_all()
         return profiler
 
+    def before_drain(self) -> None:
+        """Nothing is to be done."""
+
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         """The one kind."""
         self._settle_open_sessions(window.buffer)

@@ -48,6 +48,7 @@ THREAD = np.dtype(
         ("blocked_whole_ns", "<u8"),  # of the last wait, 0 when the thread was preempted since
         ("woken_ns", "<u8"),  # when it ended
         ("stack_since_ns", "<u8"),
+        ("is_provisional", "<u8"),
         ("own", WAIT_STACK),
         ("waker", WAIT_STACK),
         ("sums", THREAD_SUMS),

@@ -2,6 +2,7 @@
 """Kinds offcpu, runqueue and time: where the time of threads goes, from the switches and wakeups of the scheduler (bpf/waits.bpf.c)."""
 
 import contextlib
+import logging
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from agent.records.drain import Stacks
 from agent.records.event_drain import EventDrain
 from agent.records.stack_sets import joined_stacks, selected_stacks
 
+log = logging.getLogger(__name__)
+
 KINDS = ("offcpu", "runqueue", "time")
 LEAST_THREADS, MOST_THREADS = 8192, 1 << 18
 THREADS_ROOM = 4
@@ -30,11 +33,14 @@ THREADS_ROOM = 4
 FIRST_WAITS, MOST_WAITS, WAITS_CHUNK = 4096, 1 << 17, 2048
 FIRST_DEPARTED, MOST_DEPARTED, DEPARTED_CHUNK = 1024, 1 << 15, 1024
 THREADS_CHUNK = 2048
+MOST_OPEN_WALKS = 2000
+"""Stacks of open waits that are taken at the end of a window; each is taken once, so the rest comes in the next."""
 WAIT_COUNTS = np.dtype([(name, "<u8") for name in ("events", "threads_full", "departed_full", "rows_full", "rows_busy")])
-WAIT_SETTINGS = struct.Struct("<QQQQ")
+WAIT_SETTINGS = struct.Struct("<QQQQQ")
 _HOOKS = (("sched_wakeup_new", "on_wakeup_new"), ("sched_waking", "on_waking"), ("sched_switch", "on_switch"))
 _LOST = ("rows_full", "rows_busy", "threads_full", "departed_full")
 _KEY_ZERO = (0).to_bytes(4, "little")
+_OPEN_WAITS = "bpf_iter__task"
 _R = ProgramType.RAW_TRACEPOINT
 
 
@@ -44,6 +50,7 @@ def spec() -> ProgramSpec:
     return ProgramSpec(
         source="waits.bpf.c",
         functions=dict.fromkeys(("on_switch", "on_back", "on_back_walked", "on_waking", "on_waker_walked", "on_wakeup_new"), _R),
+        optional={_OPEN_WAITS: ProgramType.SLEEPABLE_ITERATOR},
         maps=("wait_settings", "threads", "departed", "waits", "wait_counts", "call_classes"),
         defines={"THREAD_ENTRIES": 1 << (entries - 1).bit_length()},
     )
@@ -112,8 +119,10 @@ class WaitsProfiler:
         self._waits = BufferedMap(host.program.map("waits"), waits, FIRST_WAITS)
         gone = MapShape("departed", DEPARTED_KEY, THREAD_SUMS, MOST_DEPARTED, DEPARTED_CHUNK)
         self._departed = BufferedMap(host.program.map("departed"), gone, FIRST_DEPARTED)
-        host.install_finisher(Scratch.RETURN, "on_back_walked")
+        host.install_finisher(Scratch.BACK, "on_back_walked")
         host.install_finisher(Scratch.WAKER, "on_waker_walked")
+        is_there = _OPEN_WAITS in host.program.functions()
+        self._open_waits = kernel.Iterator(host.program.function(_OPEN_WAITS)) if is_there else None
         self._links = WaitLinks(host)
         self._lost_before = self._links.counts()
         try:
@@ -131,6 +140,7 @@ class WaitsProfiler:
 
     def detach(self) -> None:
         """Called by the breaker: what is open now is not seen on, so it counts up to here."""
+        self._visit_open_waits()
         self._links.detach()
         self._look(self._host.now_ns())
 
@@ -142,6 +152,10 @@ class WaitsProfiler:
 
     def duty(self) -> float:
         return self._breaker.duty
+
+    def before_drain(self) -> None:
+        if self._breaker.is_on:
+            self._visit_open_waits()
 
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         """The three kinds of the window."""
@@ -169,7 +183,18 @@ class WaitsProfiler:
         self._breaker.close()
         self._close_maps()
 
+    def _visit_open_waits(self) -> None:
+        """Take the stacks of waits whose thread does not come back before the window ends."""
+        if self._open_waits is not None:
+            self._write_settings()
+            try:
+                self._open_waits.run()
+            except KernelError as error:
+                log.warning("open waits not visited reason=%s", error)  # They are told without stacks.
+
     def _close_maps(self) -> None:
+        if self._open_waits is not None:
+            self._open_waits.close()
         self._waits.close()
         self._departed.close()
 
@@ -204,7 +229,7 @@ class WaitsProfiler:
         return WaitLosses(*(int(self._lost_before[name].sum() - before[name].sum()) for name in _LOST))
 
     def _write_settings(self) -> None:
-        values = WAIT_SETTINGS.pack(self._host.settings.threshold_ns, self._on_since_ns, self._reported_ns, self._window)
+        values = WAIT_SETTINGS.pack(self._host.settings.threshold_ns, self._on_since_ns, self._reported_ns, self._window, MOST_OPEN_WALKS)
         kernel.update(self._host.program.map("wait_settings"), _KEY_ZERO, values)
 
 

@@ -115,7 +115,7 @@ int on_event_unwind(struct bpf_raw_tracepoint_args *ctx)
 	stack = walked.lookup(&scratch);
 	if (!walk || !at || !stack)
 		return 0;
-	stop = walk_frames(at, stack);
+	stop = walk_frames(at, stack, 0);
 	if (!stop) {
 		event_unwinders.call(ctx, 0);
 		stop = STOP_CAP; /* more calls than the kernel allows */

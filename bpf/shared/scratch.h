@@ -7,7 +7,7 @@
 /* As Scratch in agent/profilers/event_host.py. */
 enum scratch {
 	SCRATCH_TICK,
-	SCRATCH_RETURN,
+	SCRATCH_BACK,
 	SCRATCH_WAKER,
 	SCRATCH_SYSCALL,
 	SCRATCH_LOCK,

@@ -52,7 +52,7 @@ struct wait_stack {
 	u32 is_kernel_thread;
 };
 
-/* As THREAD in agent/profilers/thread_rows.py: 424 bytes. */
+/* As THREAD in agent/profilers/thread_rows.py: 432 bytes. */
 struct thread {
 	struct process_key process;
 	char comm[COMM_BYTES];
@@ -66,6 +66,7 @@ struct thread {
 	u64 blocked_whole_ns;
 	u64 woken_ns;
 	u64 stack_since_ns; /* since_ns of the wait that `own` is of */
+	u64 is_provisional; /* `own` was walked without tables and should be walked again */
 	struct wait_stack own;
 	struct wait_stack waker;
 	struct thread_sums sums;
@@ -83,6 +84,7 @@ struct wait_settings {
 	u64 on_since_ns;    /* since when the programs have been attached */
 	u64 reported_ns;    /* until when open waits are reported */
 	u64 window;	    /* number of the window */
+	u64 walks_left;	    /* of open waits, until the collector writes here again */
 };
 
 /* Key: 0. Written by the collector. */

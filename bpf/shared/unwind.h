@@ -94,8 +94,13 @@ BPF_HASH(unwind_processes, struct process_key, struct unwind_process, UNWIND_PRO
 /* Key: enum scratch. The walk under way. */
 BPF_PERCPU_ARRAY(unwinding, struct unwinding, SCRATCHES);
 
-static __always_inline bool read_user(u64 *value, u64 addr)
+/* Of the current task when `task` is 0; of another one a program may read that can sleep. */
+static __always_inline bool read_user(u64 *value, u64 addr, struct task_struct *task)
 {
+#ifdef EMBERWATCH_COPY_FROM_TASK
+	if (task)
+		return !bpf_copy_from_user_task(value, sizeof(*value), (void *)addr, task, 0);
+#endif
 	return !bpf_probe_read_user(value, sizeof(*value), (void *)addr);
 }
 
@@ -192,11 +197,11 @@ static __always_inline u32 choose_rule(struct unwinding *at, u32 *stop)
 	return RULE_FRAME_POINTER;
 }
 
-static __always_inline u32 leave_signal_frame(struct unwinding *at)
+static __always_inline u32 leave_signal_frame(struct unwinding *at, struct task_struct *task)
 {
 	u64 sp = at->sp;
 
-	if (!read_user(&at->ip, sp + SIGNAL_IP) || !read_user(&at->bp, sp + SIGNAL_BP) || !read_user(&at->sp, sp + SIGNAL_SP))
+	if (!read_user(&at->ip, sp + SIGNAL_IP, task) || !read_user(&at->bp, sp + SIGNAL_BP, task) || !read_user(&at->sp, sp + SIGNAL_SP, task))
 		return STOP_UNREADABLE;
 	at->is_exact = 1;
 	at->has_registers = 0;
@@ -219,7 +224,7 @@ static __always_inline u64 frame_in_register(struct unwinding *at, u64 offset)
 }
 
 /* From a frame to its caller. Returns 0 to go on, or why there is none. */
-static __always_inline u32 leave_frame(struct unwinding *at)
+static __always_inline u32 leave_frame(struct unwinding *at, struct task_struct *task)
 {
 	u32 stop = STOP_NONE, rule = choose_rule(at, &stop);
 	u32 kind = rule & RULE_KIND_MASK, bp_words = rule >> RULE_BP_SHIFT;
@@ -235,13 +240,13 @@ static __always_inline u32 leave_frame(struct unwinding *at)
 	} else if (kind == RULE_PLT) {
 		frame_addr = at->sp + 8 + ((at->ip & 15) >= offset ? 8 : 0);
 	} else if (kind == RULE_SIGNAL) {
-		return leave_signal_frame(at);
+		return leave_signal_frame(at, task);
 	} else if (kind == RULE_DEREF && rule & RULE_SP_BASE) {
-		if (!read_user(&frame_addr, at->sp + deref_offset))
+		if (!read_user(&frame_addr, at->sp + deref_offset, task))
 			return STOP_UNREADABLE;
 		frame_addr += 8;
 	} else if (kind == RULE_DEREF) {
-		if (!read_user(&frame_addr, at->bp + deref_offset) || !read_user(&bp, at->bp))
+		if (!read_user(&frame_addr, at->bp + deref_offset, task) || !read_user(&bp, at->bp, task))
 			return STOP_UNREADABLE;
 		bp_words = 0;
 	} else if (kind == RULE_UNSUPPORTED) {
@@ -251,7 +256,7 @@ static __always_inline u32 leave_frame(struct unwinding *at)
 	} else {
 		return STOP_BOTTOM;
 	}
-	if (!read_user(&ip, frame_addr - 8) || (bp_words && !read_user(&bp, frame_addr - 8 * (u64)bp_words)))
+	if (!read_user(&ip, frame_addr - 8, task) || (bp_words && !read_user(&bp, frame_addr - 8 * (u64)bp_words, task)))
 		return STOP_UNREADABLE;
 	if (!ip)
 		return STOP_ZERO_RETURN;
@@ -269,7 +274,7 @@ static __always_inline u32 leave_frame(struct unwinding *at)
  * kept in any case; code that was mapped a moment ago may well be left by frame pointers.
  * After a signal the interrupted address is kept one higher, like a return address, so that all but the first are alike.
  * Returns 0 when there is more, or why the walk ended. */
-static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack)
+static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack, struct task_struct *task)
 {
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < UNWIND_STEP; i++) {
@@ -284,7 +289,7 @@ static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack
 		}
 		stack->addresses[length] = at->ip + (length && at->is_exact);
 		stack->length = length + 1;
-		stop = leave_frame(at);
+		stop = leave_frame(at, task);
 		if (stop)
 			return stop;
 	}
@@ -292,9 +297,8 @@ static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack
 }
 
 /* Whether the stack pointer is where the kernel set it when the program began: start-up code of a C library without rules. */
-static __always_inline bool is_at_start(struct unwinding *at)
+static __always_inline bool is_at_start(struct unwinding *at, struct task_struct *task)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct mm_struct *mm = 0;
 	u64 start = 0;
 
@@ -316,9 +320,9 @@ static __always_inline bool should_tell(struct process_key *key)
 	return true;
 }
 
-static __always_inline u32 final_stop(struct unwinding *at, u32 stop)
+static __always_inline u32 final_stop(struct unwinding *at, u32 stop, struct task_struct *task)
 {
-	return stop != STOP_BOTTOM && stop != STOP_CAP && is_at_start(at) ? STOP_BOTTOM : stop;
+	return stop != STOP_BOTTOM && stop != STOP_CAP && is_at_start(at, task) ? STOP_BOTTOM : stop;
 }
 
 #endif

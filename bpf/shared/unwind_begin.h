@@ -5,6 +5,17 @@
 
 #include "shared/unwind.h"
 
+static __always_inline void read_registers(struct unwinding *at, struct pt_regs *regs, u64 *code_segment)
+{
+	bpf_probe_read_kernel(&at->ip, sizeof(at->ip), &regs->ip);
+	bpf_probe_read_kernel(&at->sp, sizeof(at->sp), &regs->sp);
+	bpf_probe_read_kernel(&at->bp, sizeof(at->bp), &regs->bp);
+	bpf_probe_read_kernel(&at->ax, sizeof(at->ax), &regs->ax);
+	bpf_probe_read_kernel(&at->r10, sizeof(at->r10), &regs->r10);
+	bpf_probe_read_kernel(&at->r11, sizeof(at->r11), &regs->r11);
+	bpf_probe_read_kernel(code_segment, sizeof(u16), &regs->cs);
+}
+
 /* Registers of user space while the CPU is in the kernel. */
 static __always_inline void saved_registers(struct unwinding *at, u64 *code_segment)
 {
@@ -19,13 +30,7 @@ static __always_inline void saved_registers(struct unwinding *at, u64 *code_segm
 	bpf_probe_read_kernel(&kernel_stack, sizeof(kernel_stack), &task->stack);
 	regs = (struct pt_regs *)(kernel_stack + 16384) - 1;
 #endif
-	bpf_probe_read_kernel(&at->ip, sizeof(at->ip), &regs->ip);
-	bpf_probe_read_kernel(&at->sp, sizeof(at->sp), &regs->sp);
-	bpf_probe_read_kernel(&at->bp, sizeof(at->bp), &regs->bp);
-	bpf_probe_read_kernel(&at->ax, sizeof(at->ax), &regs->ax);
-	bpf_probe_read_kernel(&at->r10, sizeof(at->r10), &regs->r10);
-	bpf_probe_read_kernel(&at->r11, sizeof(at->r11), &regs->r11);
-	bpf_probe_read_kernel(code_segment, sizeof(u16), &regs->cs);
+	read_registers(at, regs, code_segment);
 }
 
 /* The mappings of a process that was forked from a known one and has not been met yet: those of its parent, as long as both run the image
@@ -78,7 +83,7 @@ static __always_inline bool is_64_bit(u64 code_segment)
 static __always_inline u64 end_unwinding(struct unwinding *at, struct stack *stack, u32 stop, struct process_key *process,
 					 struct stack_home *home, s16 *error)
 {
-	stack->stop = final_stop(at, stop);
+	stack->stop = final_stop(at, stop, (struct task_struct *)bpf_get_current_task());
 	if (stack->stop == STOP_NO_MAPPING && should_tell(process))
 		tell(process, 0);
 	return keep_stack(stack, home, error);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The routes of /api/v1 (README has the list): parameters in, columns of JSON out. All are GET and change nothing."""
+"""The routes of /api/v1 (docs/kinds.md tells those of event kinds): parameters in, columns of JSON out. All are GET and change nothing."""
 
 from dataclasses import replace
 from enum import StrEnum

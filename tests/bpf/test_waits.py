@@ -138,6 +138,9 @@ def test_sleeps_are_as_long_as_the_program_says(header_directory: Path, programs
     assert near(seen.classes(b"waits")[b"sleep"] + times["runnable_ns"], truth["waited_ns"])
     assert near(times["sleep_ns"] + times["runnable_ns"], truth["waited_ns"])
     assert offcpu["max_ns"] < truth["waited_ns"]
+    # Those that were open at the end of a window have their stack too.
+    nap = programs.functions("waits")["nap"]
+    assert seen.ns_below(nap, b"waits") >= seen.classes(b"waits")[b"sleep"] * (1 - TOLERANCE) - SLACK_NS
     # In whole windows, all that a thread does adds up to the time that went by.
     for window in seen.windows[:-1]:
         (drain,) = (drain for drain in window.events if drain.kind == "time")

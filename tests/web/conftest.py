@@ -42,6 +42,10 @@ class Opened:
         return [each for each in self.server.requests if each.startswith(f"/api/v1/{name}")]
 
 
+PATIENCE_MS = 30_000
+"""What is waited for comes in some tenths of a second; on a machine that does much else it may take long."""
+expect.set_options(timeout=PATIENCE_MS)
+
 Open = Callable[..., Opened]
 Theme = Literal["light", "dark"]
 
@@ -78,7 +82,7 @@ def open_page(browser: Browser) -> Iterator[Open]:
             **options,  # type: ignore[arg-type]
         )
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE_MS)
         made = Opened(page, server)
         _listen(made)
         page.goto(server.address + path)

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Stacks of waits that are still open: nobody comes back to be asked, so an iterator visits the threads at the end of a window. It may
+ * sleep, and so reads the memory of other processes. Each wait is visited once, or until there are tables for its process; at most as many in a row as the collector allows.
+ *
+ * The kernel calls the program again for the same task when it answers 1: UNWIND_STEP frames at a time, like the tail calls elsewhere.
+ * Needs: Linux 6.15 (before, a thread's stack is taken as it leaves). Cost: under a microsecond a thread, ten for each walk. */
+#ifndef EMBERWATCH_OPEN_WAITS_H
+#define EMBERWATCH_OPEN_WAITS_H
+
+#include "shared/wait_class.h"
+
+/* The walk under way, for one iterator at a time, wherever it runs. */
+struct open_walk {
+	u64 since_ns;
+	u64 kernel_stack;
+	u32 tid; /* 0 for none */
+	s16 kernel_error;
+	u16 padding;
+	struct unwinding at;
+	struct stack stack;
+};
+
+/* Key: 0. */
+BPF_ARRAY(open_walk, struct open_walk, 1);
+
+#if defined(EMBERWATCH_SCHED_EXIT) && defined(EMBERWATCH_COPY_FROM_TASK)
+
+static __always_inline bool is_wait_without_stack(struct thread *thread, struct wait_settings *setting)
+{
+	u64 from_ns = later(thread->since_ns, setting->on_since_ns);
+
+	return thread->state == THREAD_BLOCKED && (thread->stack_since_ns != thread->since_ns || thread->is_provisional) &&
+	       past(bpf_ktime_get_ns(), from_ns) >= setting->threshold_ns;
+}
+
+static __always_inline void keep_own(struct thread *thread, struct open_walk *walk, u64 user_stack, s16 user_error,
+				     bool is_provisional)
+{
+	thread->own.process = thread->process;
+	thread->own.user_stack = user_stack;
+	thread->own.user_error = user_error;
+	thread->own.kernel_stack = walk->kernel_stack;
+	thread->own.kernel_error = walk->kernel_error;
+	thread->own.is_kernel_thread = thread->is_kernel_thread;
+	thread->stack_since_ns = walk->since_ns;
+	thread->is_provisional = is_provisional;
+	walk->tid = 0;
+}
+
+/* The kernel's part, and the registers of user space. False when there is no user part to be walked. */
+static __always_inline bool begin_open_walk(struct open_walk *walk, struct thread *thread, struct task_struct *task, struct stack_home *home)
+{
+	struct unwind_process *process = unwind_processes.lookup(&thread->process);
+	u64 code_segment = 0;
+	long bytes;
+
+	walk->since_ns = thread->since_ns;
+	walk->kernel_stack = 0;
+	walk->kernel_error = 0;
+	bytes = bpf_get_task_stack(task, walk->stack.addresses, sizeof(walk->stack.addresses), 0);
+	if (bytes > 0) {
+		walk->stack.length = (u64)bytes / sizeof(u64);
+		walk->stack.stop = STOP_NONE;
+		walk->kernel_stack = keep_stack(&walk->stack, home, &walk->kernel_error);
+	} else {
+		walk->kernel_error = bytes;
+	}
+	walk->stack.length = 0;
+	if (!load_u64(&task->mm))
+		return false;
+	read_registers(&walk->at, (struct pt_regs *)bpf_task_pt_regs(task), &code_segment);
+	walk->at.is_exact = walk->at.has_registers = 1;
+	walk->at.mapping.start = walk->at.mapping.end = 0;
+	walk->at.process.count = 0;
+	if (process)
+		walk->at.process = *process;
+	return is_64_bit(code_segment);
+}
+
+int bpf_iter__task(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	int zero = 0;
+	struct open_walk *walk = open_walk.lookup(&zero);
+	struct wait_settings *setting = wait_settings.lookup(&zero);
+	struct settings *limits = settings.lookup(&zero);
+	struct stack_home home = {};
+	struct thread *thread;
+	bool is_unwinding = limits && limits->is_unwinding;
+	s16 error = 0;
+	u64 hash;
+	u32 tid, stop;
+
+	if (!task || !walk || !setting || !setting->walks_left || !find_home(&home, active_buffer(), SCRATCH_BACK))
+		return 0;
+	tid = load_u32(&task->pid);
+	thread = threads.lookup(&tid);
+	if (!thread || !is_wait_without_stack(thread, setting)) {
+		walk->tid = 0;
+		return 0;
+	}
+	if (walk->tid != tid || walk->since_ns != thread->since_ns) {
+		walk->tid = tid;
+		setting->walks_left--;
+		if (!begin_open_walk(walk, thread, task, &home)) {
+			keep_own(thread, walk, 0, 0, false);
+			return 0;
+		}
+	}
+	stop = walk_frames(&walk->at, &walk->stack, task);
+	if (!stop)
+		return 1;
+	walk->stack.stop = walk->at.process.count ? final_stop(&walk->at, stop, task) : STOP_NO_TABLE;
+	hash = keep_stack(&walk->stack, &home, &error);
+	if (thread->state == THREAD_BLOCKED && thread->since_ns == walk->since_ns)
+		keep_own(thread, walk, hash, error, walk->stack.stop == STOP_NO_TABLE && is_unwinding);
+	return 0;
+}
+
+#endif
+#endif
