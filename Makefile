@@ -21,6 +21,10 @@ test: $(VENV)/test-installed
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m tests.bench
 
+# Two versions of a service on this machine, live: some minutes, ends by itself.
+soak: $(VENV)/test-installed
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/soak/live_deploy.py
+
 # Damaged input for everything that reads files of others, 100,000 mutations in about a quarter of an hour. MUTATIONS=1000 for fewer.
 fuzz: $(VENV)/test-installed
 	$(BIN)/python -m tests.fuzz $(MUTATIONS)
@@ -54,12 +58,15 @@ $(VENV)/test-installed: $(VENV)/installed
 	@touch $@
 
 # Compilers and runtimes whose stacks are walked; Go's comes from PyPI.
-BENCH_TOOLS := perf:linux-perf bpftrace:bpftrace clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless
+BENCH_TOOLS := perf:linux-perf bpftrace:bpftrace clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless llvm-gsymutil-19:llvm-19
 $(VENV)/bench-installed: $(VENV)/test-installed
 	@missing=; for pair in $(BENCH_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  test -e /usr/share/perl5/Devel/NYTProf/flamegraph.pl || missing="$$missing libdevel-nytprof-perl"; \
 	  if [ -n "$$missing" ]; then echo "install     $$missing"; $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
+	@test -d $(VENV)/bench-names || { echo "install     librados2-dbg, unpacked in $(VENV)/bench-names"; mkdir -p $(VENV)/bench-names.new && \
+	  cd $(VENV)/bench-names.new && apt-get download -qq librados2-dbg 2>/dev/null && dpkg-deb -x librados2-dbg_*.deb . && rm -f *.deb && \
+	  cd $(CURDIR) && mv $(VENV)/bench-names.new $(VENV)/bench-names; }
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node d3-flame-graph@4 d3@7 speedscope
 	@touch $@
 

@@ -12,9 +12,11 @@ import { mountDeploys } from "./views/deploys.js";
 import { mountEvents } from "./views/events.js";
 import { mountFleet } from "./views/fleet.js";
 import { mountFrame } from "./views/frame.js";
+import { mountHeat } from "./views/heat.js";
 import { mountHosts } from "./views/hosts.js";
 import { mountSearch } from "./views/search.js";
 import { mountServiceTabs } from "./views/service-tabs.js";
+import { openShared, showBanner, showSharedProblem, tokenOfPath } from "./views/shared.js";
 import { mountSymbols } from "./views/symbols.js";
 
 /**
@@ -30,7 +32,7 @@ const MOUNTS = /** @type {Record<State["view"], (place: HTMLElement, context: Co
   deploys: mountDeploys,
   deploy: mountDeploy,
   events: mountEvents,
-  heat: mountUnknown,
+  heat: mountHeat,
   hosts: mountHosts,
   search: mountSearch,
   symbols: mountSymbols,
@@ -62,13 +64,37 @@ function mountView(place, store) {
   return { view, leave };
 }
 
+/** A shared view stands alone: no other view, no range, nothing that follows. @param {string} token */
+async function startShared(token) {
+  const place = /** @type {HTMLElement} */ (document.getElementById("view"));
+  try {
+    const { shared, store } = await openShared(token);
+    showBanner(/** @type {HTMLElement} */ (document.getElementById("frame")), shared);
+    document.body.classList.add("is-shared");
+    const shown = mountView(place, store);
+    store.subscribe((state, previous) => shown.view.update(state, previous));
+  } catch (error) {
+    showSharedProblem(place, error);
+  }
+  document.addEventListener("keydown", focusSearch);
+}
+
 function start() {
   applyTheme(themeChoice());
   watchSystemTheme();
+  const token = tokenOfPath(location.pathname);
+  if (token) {
+    void startShared(token);
+    return;
+  }
   const store = makeStore(window);
   const place = /** @type {HTMLElement} */ (document.getElementById("view"));
-  const frame = mountFrame(/** @type {HTMLElement} */ (document.getElementById("frame")), store);
   let shown = mountView(place, store);
+  const showAnew = () => {
+    shown.leave();
+    shown = mountView(place, store);
+  };
+  const frame = mountFrame(/** @type {HTMLElement} */ (document.getElementById("frame")), store, showAnew);
   frame.update(store.get());
   store.subscribe((state, previous) => {
     frame.update(state);
@@ -76,8 +102,7 @@ function start() {
       shown.view.update(state, previous);
       return;
     }
-    shown.leave();
-    shown = mountView(place, store);
+    showAnew();
     window.scrollTo(0, 0);
     place.focus({ preventScroll: true });
   });

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door of this package for profilers: a loaded program, its maps and what it is attached to. They import nothing else of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from agent.kernel import bpf
@@ -96,9 +97,9 @@ class Program:
         """Attach until the descriptor that is returned closes."""
         return bpf.attach_raw_tracepoint(tracepoint, self.function(function))
 
-    def measure_run_time(self) -> None:
-        """Have the kernel measure its programs from now on; KernelError when it cannot."""
-        self._attached.append(bpf.enable_run_time_statistics())
+    def measure_run_time(self) -> Callable[[], None]:
+        """Have the kernel measure all its programs until what is returned is called; KernelError when it cannot."""
+        return partial(bpf.close, bpf.enable_run_time_statistics())
 
     def run_time_ns(self) -> int:
         """Time spent in all functions since they were loaded, as far as it was measured."""

@@ -108,7 +108,9 @@ class Breaker:
             return LOOK_S
         self._is_cycling = True
         on_ns = min(now_ns - self._on_since_ns, past_ns)
-        off_ns = min(int(on_ns * (rate / self._most_per_s - 1)), max(0, self._longest_ns - on_ns))
+        off_ns = min(int(on_ns * (rate / self._most_per_s - 1)), self._longest_ns - on_ns)
+        if off_ns <= 0:
+            return ON_S  # between calm and the limit, or on for too long already: no moment to look away
         self._switch_off(now_ns)
         self._off_until_ns = now_ns + off_ns
         return off_ns / 1e9

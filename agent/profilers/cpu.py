@@ -19,6 +19,7 @@ from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, MapShape, Program, ProgramSpec, ProgramType, UnwindMaps
 from agent.profilers.idle_time import read_idle_ns
 from agent.profilers.process_tree import ProcessTree
+from agent.profilers.run_time import RunTimeMeter
 from agent.profilers.stack_rows import STACK_FRAMES, STACK_VALUE, stacks_from_rows
 from agent.profilers.tick_account import TickAccounts
 from agent.profilers.ticks import TICK_COUNTS
@@ -186,7 +187,11 @@ class CpuProfiler:
 
     def bpf_run_time_ns(self) -> int:
         """Time spent in the BPF programs since the start; 0 when the kernel does not measure it."""
-        return self._program.run_time_ns()
+        return self._run_time.total_ns()
+
+    def tick(self) -> float | None:
+        """Look whether run time is to be measured; as in EventProfiler."""
+        return self._run_time.tick()
 
     @property
     def stacks_refused(self) -> int:
@@ -217,10 +222,8 @@ class CpuProfiler:
         self._ring = kernel.RingReader(self._program.map("new_processes"), RING_BYTES)
         self._closing.callback(self._ring.close)
         self._settle_limits()
-        try:
-            self._program.measure_run_time()
-        except KernelError as error:
-            log.warning("bpf time unknown reason=%s", error)  # Only the agent's own account is the poorer for it.
+        self._run_time = RunTimeMeter(self._program.measure_run_time, self._program.run_time_ns, self._now_ns)
+        self._closing.callback(self._run_time.close)
         self._program.attach_raw_tracepoint("sched_process_exec", "on_exec")
         self._start_ns = self._now_ns()
         timers = kernel.CpuTimers(self._program.function("on_tick"), self._period_ns, self._now_ns)

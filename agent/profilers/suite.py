@@ -83,8 +83,9 @@ class Suite:
         return WindowDrain(drain, [kind for _, profiler in self._groups for kind in profiler.drain(window)])
 
     def tick(self) -> float | None:
-        """Let breakers look at their rates. Seconds until the next call at the latest; None when nobody waits for one."""
-        waits_s = [wait_s for _, profiler in self._groups if (wait_s := profiler.tick()) is not None]
+        """Let breakers look at their rates, and cost be measured. Seconds until the next call at the latest; None: no matter when."""
+        asked = (self.cpu.tick(), *(profiler.tick() for _, profiler in self._groups))
+        waits_s = [wait_s for wait_s in asked if wait_s is not None]
         return min(waits_s, default=None)
 
     def map_bytes(self) -> int:

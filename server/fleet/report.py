@@ -12,13 +12,15 @@ import numpy as np
 
 from server.fleet.deploy import Deploy, Side, Verdict
 from server.fleet.deploys import LEAST_TOGETHER_NS
+from server.fleet.same_hosts import on_same_hosts
 from server.fleet.selectors import cpu_selector
 from server.fleet.words import verdict_words
 from server.profile.by_replicate import function_shares
 from server.profile.calltree import Indices
-from server.profile.changed import NOTHING, ChangedFunctions, changed_functions, usual_ratio
+from server.profile.changed import NOTHING, ChangedFunctions, changed_functions, held_changes
 from server.profile.diff import Diff, shares
-from server.profile.means import RelativeChange, relative_change, replicates_of
+from server.profile.means import ENOUGH_HOSTS, RelativeChange, paired_change, pairs_of, relative_change, replicates_of
+from server.profile.nametable import PathFlag
 from server.profile.noise import F64
 from server.query.diff_query import DiffAnswer, SideAnswer, diff_answer
 from server.query.host_query import HostMap, host_map
@@ -76,7 +78,9 @@ def make_report(query: ProfileQuery, deploy: Deploy) -> Report | None:
     maps = [host_map(query, s, _slots(deploy, side)) for s, side in zip(selectors, (before, after), strict=True)]
     cpu = _Cpu(maps[0], maps[1], deploy)
     changed = changed_functions(answer.diff, answer.first_calls())
-    heads = named(answer.diff, changed)
+    candidates = named(answer.diff, changed)
+    heads = on_same_hosts(query, deploy, answer, (changed, candidates))
+    notes = [*answer.notes, *_host_words(candidates.size - heads.size)]
     now = query.now_unix_ns()
     verdict = Verdict(
         words=verdict_words(cpu.measure, cpu.change, heads.size),
@@ -97,7 +101,7 @@ def make_report(query: ProfileQuery, deploy: Deploy) -> Report | None:
             "reported": int(heads.size),
             "compared": int(changed.name.size),
         },
-        "notes": list(answer.notes),
+        "notes": notes,
     }
     return Report(body, verdict)
 
@@ -109,12 +113,20 @@ def named(diff: Diff, changed: ChangedFunctions) -> Indices:
     the change must be two intervals, and of a size, also when held against the usual change of unchanged code (the room that others
     made or took, which is itself known with an error no larger than the interval).
     """
-    root = usual_ratio(diff) ** 0.5
-    held = shares(changed.b_total, diff.b.sum) / root - shares(changed.a_total, diff.a.sum) * root
+    held = held_changes(diff, changed)
     size = np.minimum(np.abs(changed.change), np.abs(held))
-    is_named = changed.is_beyond & (changed.explained_by == NOTHING) & (size >= np.maximum(STRICT * changed.half, LEAST_NAMED))
+    # A place without a name is another one in another build.
+    has_name = (np.array(diff.tree.table.flags)[changed.name] & PathFlag.UNNAMED) == 0
+    is_named = changed.is_beyond & has_name & (changed.explained_by == NOTHING) & (size >= np.maximum(STRICT * changed.half, LEAST_NAMED))
     heads = np.flatnonzero(is_named & (np.sign(held) == np.sign(changed.change)))
     return heads[np.argsort(-np.abs(changed.change[heads]), kind="stable")]
+
+
+def _host_words(dropped: int) -> list[str]:
+    if not dropped:
+        return []
+    which = "1 function differs" if dropped == 1 else f"{dropped} functions differ"
+    return [f"{which} between these hosts, but not on the same hosts before and after: not named"]
 
 
 class _Cpu:
@@ -129,9 +141,10 @@ class _Cpu:
         self._host_seconds = [
             float((~np.isnan(v)).sum()) * found.slots.step_ns / SECOND_NS for v, found in zip(values, self._maps, strict=True)
         ]
-        a, b = replicates_of(values[0], values[1])
+        is_paired = deploy.comparison.is_canary and min(len(found.hosts) for found in self._maps) < ENOUGH_HOSTS
+        a, b = pairs_of(values[0], values[1]) if is_paired else replicates_of(values[0], values[1])
         self._replicates = a, b
-        self.change: RelativeChange | None = relative_change(a, b)
+        self.change: RelativeChange | None = paired_change(a, b) if is_paired else relative_change(a, b)
 
     def of_side(self, total_ns: int, side: int) -> float:
         """Give what a part of a side's CPU time is a host, or a request."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from server.profile.nametable import PathFlag
 from server.profile.nametree import NameTree
 from server.profile.noise import F64
 from server.profile.shift import LAST, Shifts, ShiftWatch
@@ -57,7 +58,8 @@ class ServiceShares:
         if total:
             by_name = _function_totals(tree, first, own)
             share = by_name.sum(axis=1) / total
-            share[0] = 0.0  # the root
+            # The root is none, and a place without a name is another one in the next build.
+            share[(np.array(tree.table.flags[: share.size]) & PathFlag.UNNAMED) != 0] = share[0] = 0.0
             self._choose(tree, share)
             known = {function: number for number, function in enumerate(zip(tree.table.names, tree.table.binaries, strict=True))}
             for function, row in self._rows.items():

@@ -29,8 +29,10 @@ from server.store.protocol import Selection
 
 log = logging.getLogger(__name__)
 
-MOST_SERVICES = 1000
-"""Followed; those that were seen first stay."""
+MOST_SERVICES = 300
+"""Followed, 0.2 MB each; those that were seen first stay."""
+LEAST_SAMPLES = 120
+"""In a slot, to be followed: a hundredth of a core."""
 SLOT_NS = SLOT_S * SECOND_NS
 _LAG_NS = 45 * SECOND_NS
 """After the end of a slot, for windows on their way."""
@@ -77,7 +79,8 @@ class Watch:
         """Read one slot of all services; those without data have a slot of nothing."""
         found: dict[str, list[Shifted]] = {}
         samples = self._read(slot_unix_ns)
-        for service in [*self._services, *(name for name in samples if name not in self._services)][:MOST_SERVICES]:
+        new = [name for name in samples if name not in self._services and samples[name].sum() >= LEAST_SAMPLES]
+        for service in [*self._services, *new][:MOST_SERVICES]:
             tree = self._query.trees.tree(self._query.store.dictionary(service))
             own = np.zeros((len(tree.tree), GROUPS))
             if service in samples:

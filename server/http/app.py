@@ -9,6 +9,7 @@ from server.http.failures import handle_failures
 from server.http.metrics import serve_metrics
 from server.http.page import page_blueprint
 from server.http.reply import dress_replies, json_response
+from server.http.saved import saved_blueprint
 from server.http.services import AppServices
 from server.http.symbols import symbols_blueprint
 
@@ -22,6 +23,7 @@ def create_app(services: AppServices) -> Flask:
     serve_metrics(app, services)
     app.register_blueprint(api_blueprint(services))
     app.register_blueprint(deploys_blueprint(services))
+    app.register_blueprint(saved_blueprint(services))
     if services.symbols is not None:
         app.register_blueprint(symbols_blueprint(services.query, services.symbols))
     app.register_blueprint(page_blueprint(services))

@@ -1,49 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The route of odd hosts: one service in, its hosts by their distance from the median profile out."""
+"""The route of the heat map: hosts x time of any selector, values a second."""
 
-from typing import Any
-
+import numpy as np
 from flask import Blueprint, Response, request
 
 from server.http.parameters import RANGE, Parameters
 from server.http.reply import json_response
 from server.http.services import AppServices
-from server.http.sizes import MOST_ROWS
-from server.query.odd_hosts import HostDistance, odd_hosts
+from server.query.host_query import host_map
+
+MOST_HOSTS = 500
+MOST_SLOTS = 180
 
 
 def add_host_routes(api: Blueprint, services: AppServices) -> None:
     """Lay the route on the API."""
     query = services.query
 
-    @api.get("/odd_hosts")
-    def odd() -> Response:
-        given = Parameters(request.args, ("query", *RANGE, "limit"), query.now_unix_ns())
-        limit = given.number("limit", 200, 1, MOST_ROWS)
-        found = odd_hosts(query, given.selector(), given.range())
+    @api.get("/hostmap")
+    def hostmap() -> Response:
+        given = Parameters(request.args, ("query", *RANGE, "step", "column"), query.now_unix_ns())
+        found = host_map(query, given.selector(), given.slots(MOST_SLOTS), given.text("column"))
+        shown = found.rates()[:MOST_HOSTS] * (1.0 if found.column.unit == "ns" else 1e9)
+        rows = [[None if np.isnan(value) else value for value in row] for row in shown.tolist()]
         return json_response(
             {
-                "service": found.service,
+                "kind": found.kind,
                 "column": found.column.name,
-                "unit": found.column.unit,
-                "from_s": found.range.from_s,
-                "until_s": found.range.until_s,
-                "is_comparable": found.is_comparable,
-                "hosts": [_host_json(host) for host in found.hosts[:limit]],
+                "unit": "cores" if found.column.unit == "ns" else f"{found.column.unit}/s",
+                "from_s": found.slots.range.from_s,
+                "until_s": found.slots.range.until_s,
+                "step_s": found.slots.step_ns / 1e9,
+                "hosts": list(found.hosts[:MOST_HOSTS]),
                 "hosts_total": len(found.hosts),
-                "odd_total": sum(host.is_odd for host in found.hosts),
+                "values": rows,
             }
         )
-
-
-def _host_json(host: HostDistance) -> dict[str, Any]:
-    return {
-        "host": host.host,
-        "total": host.value,
-        "distance": host.distance,
-        "expected": host.expected,
-        "is_odd": int(host.is_odd),
-        "functions": [
-            {"name": one.name, "binary": one.binary, "code": one.code, "share": one.share, "median": one.median} for one in host.functions
-        ],
-    }

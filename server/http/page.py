@@ -34,6 +34,7 @@ def page_blueprint(services: AppServices) -> Blueprint:
     @page.get("/deploys")
     @page.get("/deploys/<_name>")
     @page.get("/events")
+    @page.get("/shared/<_name>")
     @page.get("/heat/<path:_name>")
     @page.get("/hosts")
     @page.get("/search")

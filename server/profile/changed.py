@@ -157,6 +157,13 @@ def _with_room(diff: Diff, values: ChangedFunctions, spread: Spread) -> Indices:
     return np.where(is_moved, maker, values.explained_by)
 
 
+def held_changes(diff: Diff, values: ChangedFunctions) -> F64:
+    """Give the changes held against unchanged code: without the room that others made or took."""
+    root = usual_ratio(diff) ** 0.5
+    held: F64 = shares(values.b_total, diff.b.sum) / root - shares(values.a_total, diff.a.sum) * root
+    return held
+
+
 def usual_ratio(diff: Diff) -> float:
     """Give the share on B over the share on A of unchanged code: the median over all self time that both sides have; 1 of none."""
     rows = diff.spread.rows

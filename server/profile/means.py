@@ -3,9 +3,11 @@
 
     c = B / A - 1        V(c) = (B / A)^2 * (V(A) / A^2 + V(B) / B^2)
 
-Replicates are hosts where there are enough of them; of few hosts, stretches of time long enough to be independent (`blocks`).
+Replicates are hosts where there are enough of them; of few hosts, stretches of time long enough to be independent (`blocks`). Two sides
+that ran in the same minutes shared what happened in them: their stretches are compared pair by pair.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +48,26 @@ def blocks(values: F64, count: int) -> F64:
         there = row[~np.isnan(row)]
         means += [float(part.mean()) for part in np.array_split(there, min(count, max(1, there.size))) if part.size]
     return np.array(means)
+
+
+def pairs_of(a: F64, b: F64) -> tuple[F64, F64]:
+    """Give the means of the same stretches of both sides, over all hosts; only of slots in which both were there."""
+    sides = [np.nansum(side, axis=0) / np.maximum((~np.isnan(side)).sum(axis=0), 1) for side in (a, b)]
+    both = ~np.isnan(a).all(axis=0) & ~np.isnan(b).all(axis=0)
+    return blocks(sides[0][None, both], BLOCKS), blocks(sides[1][None, both], BLOCKS)
+
+
+def paired_change(a: F64, b: F64) -> RelativeChange | None:
+    """As `relative_change`, of stretches that belong together: by the spread of the logarithms of their ratios."""
+    if a.size != b.size or not a.size or a.mean() <= 0:
+        return None
+    ratio = float(b.mean() / a.mean())
+    is_there = (a > 0) & (b > 0)
+    logs = np.log(b[is_there] / a[is_there])
+    if logs.size < 2 or not ratio:
+        return RelativeChange(ratio - 1, None, None)
+    half = float(t_limits(np.array([logs.size - 1.0]))[0]) * float(logs.std(ddof=1)) / logs.size**0.5
+    return RelativeChange(ratio - 1, ratio * math.exp(-half) - 1, ratio * math.exp(half) - 1)
 
 
 def relative_change(a: F64, b: F64) -> RelativeChange | None:

@@ -19,6 +19,8 @@ import numpy.typing as npt
 
 from server.profile.noise import F64
 
+Counts = npt.NDArray[np.float32] | F64
+
 SLOT_S = 120
 LAST = 6
 BEFORE = 30
@@ -61,9 +63,9 @@ class ShiftWatch:
     """
 
     def __init__(self, rows: int, groups: int) -> None:
-        self._slot_values = np.zeros((LAST + BEFORE, rows, groups))
+        self._slot_values = np.zeros((LAST + BEFORE, rows, groups), np.float32)  # counts, exact up to 2^24
         self._slot_whole: F64 = np.zeros((LAST + BEFORE, 1, groups))
-        self._kept = np.zeros((_KEPT, rows))
+        self._kept = np.zeros((_KEPT, rows), np.float32)
         self._count_kept = 0
         self._slots = 0
         self._is_shifted = np.zeros(rows, np.bool_)
@@ -93,8 +95,8 @@ class ShiftWatch:
             if first:
                 part.take(self._slot_values[(at - first) % length], self._slot_whole[(at - first) % length])
             part.give(self._slot_values[(at - end) % length], self._slot_whole[(at - end) % length])
-        self._sums[0].take(values, whole)
         self._slot_values[at % length], self._slot_whole[at % length] = values, whole
+        self._sums[0].take(self._slot_values[at % length], self._slot_whole[at % length])
         self._slots += 1
         if self._slots < length:
             return _NONE
@@ -158,16 +160,16 @@ class ShiftWatch:
 class _Sums:
     """Values and totals added up over some slots."""
 
-    def __init__(self, values: F64, whole: F64) -> None:
+    def __init__(self, values: Counts, whole: F64) -> None:
         """Empty; for slots like these."""
         self.values: F64 = np.zeros(values.shape[1:])
         self.whole: F64 = np.zeros(whole.shape[1:])
 
-    def take(self, values: F64, whole: F64) -> None:
+    def take(self, values: Counts, whole: F64) -> None:
         self.values += values
         self.whole += whole
 
-    def give(self, values: F64, whole: F64) -> None:
+    def give(self, values: Counts, whole: F64) -> None:
         self.values -= values
         self.whole -= whole
 

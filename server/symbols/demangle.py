@@ -26,6 +26,9 @@ _VERSION = re.compile(r"(?<=.)@@?[A-Za-z][\w.]*$")
 _PLT = "@plt"
 _RUST_LEGACY = re.compile(r"_ZN.*17h[0-9a-f]{16}E(?:[.@].*)?$", re.DOTALL)
 
+_SWIFT = re.compile(r"_?\$[sS]\d*\w")
+_D = re.compile(r"_D\d+[A-Za-z_]")
+
 _LITERAL_OPERATOR = re.compile(r'\boperator(\w+)::operator ""')
 _NUMBER = re.compile(r"\((unsigned int|unsigned long|long|unsigned long long|long long)\)(-?\d+)\b(?!\()")
 _NUMBER_SUFFIX = {"unsigned int": "u", "unsigned long": "ul", "long": "l", "unsigned long long": "ull", "long long": "ll"}
@@ -45,10 +48,13 @@ def shown_names(raw_names: list[str], is_go: bool = False) -> list[Shown]:
     cores = [_without_decoration(raw, is_go) for raw in raw_names]
     codes = [_code(core, is_go) for core in cores]
     names = list(cores)
-    for code, language in ((CodeKind.CPP, "cpp"), (CodeKind.RUST, "rust")):
-        places = [i for i, (core, own) in enumerate(zip(cores, codes, strict=True)) if own == code and len(core) <= MAX_MANGLED_CHARS]
+    languages = [_language(core, code) for core, code in zip(cores, codes, strict=True)]
+    for language in ("cpp", "rust", "swift", "d"):
+        places = [
+            i for i, (core, own) in enumerate(zip(cores, languages, strict=True)) if own == language and len(core) <= MAX_MANGLED_CHARS
+        ]
         for place, name in zip(places, multi_demangle.demangle_symbols([cores[i] for i in places], language=language), strict=True):
-            names[place] = _mended(name) if code == CodeKind.CPP else name
+            names[place] = _mended(name) if language == "cpp" else name
     stubs = [_PLT if _is_stub(raw) else "" for raw in raw_names]
     return [Shown(bounded(name) + stub, code) for name, stub, code in zip(names, stubs, codes, strict=True)]
 
@@ -83,6 +89,13 @@ def _code(core: str, is_go: bool) -> CodeKind:
     if core.startswith("_R") and core[2:3] in ("N", "I", "M", "X", "Y", "C", "B"):
         return CodeKind.RUST
     return CodeKind.GO if is_go and "." in core else CodeKind.NATIVE
+
+
+def _language(core: str, code: CodeKind) -> str:
+    """How the library calls what the name is in; "" for plain names."""
+    if code in (CodeKind.CPP, CodeKind.RUST):
+        return "cpp" if code == CodeKind.CPP else "rust"
+    return "swift" if _SWIFT.match(core) else "d" if _D.match(core) else ""
 
 
 def _mended(name: str) -> str:

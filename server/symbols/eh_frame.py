@@ -47,11 +47,16 @@ def _header(elf: ElfFile) -> tuple[int, int, int] | None:
     """Address, file offset and size of .eh_frame_hdr: by its section, for the segments of a cut file point elsewhere."""
     if ".eh_frame_hdr" in elf.section_names:
         section = elf.sections[elf.section_names.index(".eh_frame_hdr")]
-        return None if int(section["type"]) == SHT_NOBITS else (int(section["addr"]), int(section["offset"]), int(section["size"]))
+        return None if int(section["type"]) == SHT_NOBITS else (_signed(section["addr"]), int(section["offset"]), int(section["size"]))
     segments = elf.segments[elf.segments["type"] == PT_GNU_EH_FRAME]
     if not segments.size:
         return None
-    return int(segments["vaddr"][0]), int(segments["offset"][0]), int(segments["filesz"][0])
+    return _signed(segments["vaddr"][0]), int(segments["offset"][0]), int(segments["filesz"][0])
+
+
+def _signed(address: np.unsignedinteger) -> int:
+    """An address as a 64-bit number with a sign: kernels lie in the upper half, and differences are the same."""
+    return int(np.uint64(address).astype(np.int64))
 
 
 def _walked(elf: ElfFile) -> Ranges | None:
@@ -100,7 +105,7 @@ def _frames(elf: ElfFile) -> tuple[int, npt.NDArray[np.uint8]]:
     if ".eh_frame" in elf.section_names:
         section = elf.sections[elf.section_names.index(".eh_frame")]
         if int(section["type"]) != SHT_NOBITS:
-            return int(section["addr"]), np.frombuffer(elf.read(int(section["offset"]), int(section["size"])), np.uint8)
+            return _signed(section["addr"]), np.frombuffer(elf.read(int(section["offset"]), int(section["size"])), np.uint8)
     return 0, np.zeros(0, np.uint8)
 
 
@@ -115,7 +120,7 @@ def _bounds(elf: ElfFile, starts: I64, entries: I64) -> Ranges | None:
     first = words[:, 2].astype(np.int64)
     first = np.where(first >= 1 << 31, first - (1 << 32), first) + places + 8 + address
     lengths = words[:, 3].astype(np.int64)
-    is_true = (first == starts) & (lengths > 0) & (words[:, 1] != 0) & (starts >= 0)
+    is_true = (first == starts) & (lengths > 0) & (words[:, 1] != 0)
     starts, ends = starts[is_true], starts[is_true] + lengths[is_true]
     order = np.argsort(starts, kind="stable")
     starts, ends = starts[order], ends[order]
@@ -129,7 +134,7 @@ def _bounds(elf: ElfFile, starts: I64, entries: I64) -> Ranges | None:
 def _segment_at(elf: ElfFile, address: int) -> tuple[int, npt.NDArray[np.uint8]]:
     """The loaded segment that holds an address, for files without section headers."""
     for segment in elf.segments[elf.segments["type"] == PT_LOAD]:
-        start, size = int(segment["vaddr"]), int(segment["filesz"])
+        start, size = _signed(segment["vaddr"]), int(segment["filesz"])
         if start <= address < start + size:
             return start, np.frombuffer(elf.read(int(segment["offset"]), size), np.uint8)
     return 0, np.zeros(0, np.uint8)

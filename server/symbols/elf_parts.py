@@ -15,7 +15,7 @@ from server.symbols.build_job import Job
 from server.symbols.build_result import BuildStatus, Quality, Refused
 from server.symbols.dwarf.load import has_debug_info, load_debug_data
 from server.symbols.dwarf.naming import plain_name
-from server.symbols.dwarf.read import OutOfTime, read_debug
+from server.symbols.dwarf.read import Known, OutOfTime, ReadDebug, read_debug
 from server.symbols.eh_frame import function_bounds
 from server.symbols.elf import ET_DYN, ET_REL, ElfFile
 from server.symbols.elf_dynamic import dynamic_symbols
@@ -112,7 +112,7 @@ def _debug(job: Job, files: list[ElfFile], code: Ranges, symbols: Symbols) -> tu
             data = load_debug_data(elf, budget)
             if job.supplement is not None:
                 data.supplement = load_debug_data(ElfFile(job.supplement, (ET_REL, ET_DYN)), budget)  # dwz makes it relocatable.
-            read = read_debug(data, code, _folded(symbols))
+            read = read_debug(data, code, Known(symbols.starts[symbols.flags == 0], _folded(symbols)))
         except Refused as refused:
             return None, f"{refused.status}: {refused.reason}"
         except OutOfTime as error:
@@ -121,8 +121,15 @@ def _debug(job: Job, files: list[ElfFile], code: Ranges, symbols: Symbols) -> tu
             return None, f"{BuildStatus.LIMIT}: debug data needs too much memory"
         if read.inlines is None:
             return None, f"{BuildStatus.MALFORMED}: no code in {read.units} units of debug data, {read.broken_units} broken"
-        return read.inlines, f"{BuildStatus.MALFORMED}: {read.broken_units} units are broken" if read.broken_units else ""
+        return read.inlines, _lacks(read)
     return None, ""
+
+
+def _lacks(read: ReadDebug) -> str:
+    """What of the debug data is not in the table; "" for nothing."""
+    if read.broken_units:
+        return f"{BuildStatus.MALFORMED}: {read.broken_units} units are broken"
+    return f"{BuildStatus.UNSUPPORTED}: {read.split_units} units keep their calls in .dwo files" if read.split_units else ""
 
 
 def _folded(symbols: Symbols) -> dict[int, bytes]:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from server.symbols.name_hashes import name_hashes
-
 MAX_SYMBOLS = 8_000_000
 MAX_NAME_BYTES = 16 << 10
 """Longer raw names are cut; the longest seen in the wild (Boost) have about 10 KiB."""
@@ -106,7 +104,7 @@ def choose(raw: RawSymbols, code: Ranges, functions: Ranges | None = None) -> Sy
     sizes = np.minimum(raw.sizes[rows], rooms)
     is_sized = sizes > 0
     ends = raw.starts[rows] + sizes
-    names = _Names(raw, lengths, name_hashes(raw.strings, raw.name_starts[rows], lengths[rows]), rows)
+    names = _Names(raw, lengths)
     sized = names.best(rows[is_sized], ends[is_sized])
     pieces = _flatten(raw.starts[sized[0]], sized[1], sized[0])
     free = _free(pieces, raw.starts[rows[~is_sized]])
@@ -149,18 +147,27 @@ def _is_label(raw: RawSymbols, lengths: I64) -> npt.NDArray[np.bool_]:
 class _Names:
     """Names of symbols, compared by rank, length and bytes; remembers which symbols are other names of which."""
 
-    def __init__(self, raw: RawSymbols, lengths: I64, hashes: U64, rows: I64) -> None:
-        """`hashes` are those of `rows`."""
+    def __init__(self, raw: RawSymbols, lengths: I64) -> None:
         self.raw = raw
         self.lengths = lengths
-        self._hashes = np.zeros(raw.starts.size, np.uint64)
-        self._hashes[rows] = hashes
         self._aliases: list[tuple[I64, I64]] = []
 
     def text(self, row: int) -> bytes:
         """The name of a symbol."""
         start = int(self.raw.name_starts[row])
         return self.raw.strings[start : start + int(self.lengths[row])].tobytes()
+
+    def _differ(self, rows: I64, others: I64) -> npt.NDArray[np.bool_]:
+        """Whether two symbols each have different names; only bytes of names of one length are looked at."""
+        differ: npt.NDArray[np.bool_] = self.lengths[rows] != self.lengths[others]
+        alike = np.flatnonzero(~differ)
+        if alike.size:
+            lengths = self.lengths[rows[alike]]
+            bounds = bounds_of(lengths).astype(np.int64)[:-1]
+            inside = np.arange(int(lengths.sum())) - np.repeat(bounds, lengths)
+            mine, other = (self.raw.strings[np.repeat(self.raw.name_starts[some[alike]], lengths) + inside] for some in (rows, others))
+            differ[alike] = np.logical_or.reduceat(mine != other, bounds)
+        return differ
 
     def best(self, rows: I64, ends: U64) -> tuple[I64, U64]:
         """One row per (start, end), sorted by start, then end."""
@@ -174,15 +181,18 @@ class _Names:
         heads = np.flatnonzero(is_first)
         head_of = heads[np.cumsum(is_first) - 1]
         chosen = rows.copy()
-        differs = self._hashes[rows] != self._hashes[rows[head_of]]
+        others = np.flatnonzero(~is_first)
+        differs = np.zeros(rows.size, np.bool_)
+        differs[others] = self._differ(rows[others], rows[head_of[others]])
         is_tied = differs & (raw.ranks[rows] == raw.ranks[rows[head_of]]) & (self.lengths[rows] == self.lengths[rows[head_of]])
         for place in np.flatnonzero(is_tied).tolist():
             head = int(head_of[place])
             if self.text(int(rows[place])) < self.text(int(chosen[head])):
                 chosen[head] = rows[place]
         of = chosen[head_of]
-        is_other = self._hashes[rows] != self._hashes[of]
-        self._aliases.append((of[is_other], rows[is_other]))
+        some = np.flatnonzero(of != rows)
+        some = some[self._differ(rows[some], of[some])]
+        self._aliases.append((of[some], rows[some]))
         return chosen[heads], ends[heads]
 
     def aliases(self, symbols: I64) -> tuple[I64, list[bytes]]:

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-NAMES = ("agent", "samplers", "wire", "ingest", "merge", "diff", "fleet", "paint", "start", "survey", "unwind", "stacks", "calls")
+NAMES = ("agent", "samplers", "wire", "ingest", "merge", "diff", "fleet", "paint", "start", "survey", "unwind", "stacks", "calls", "names")
 _FOREIGN = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 

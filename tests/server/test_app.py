@@ -5,14 +5,16 @@ import contextlib
 import socket
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from server.app import Server
-from server.config import Settings
+from server.config import Settings, checked
 from server.errors import ConfigError, ServerError
 from server.http.listening import refusal_to_listen
 from tests.support.servers import serving
@@ -111,3 +113,42 @@ def test_stop_under_load_leaves_no_traceback(tmp_path: Path, capfd: pytest.Captu
 def test_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     assert refusal(tmp_path / "file") == f"cannot use {tmp_path / 'file'} for data: File exists; choose another folder with --data-dir"
+
+
+def test_secrets_of_webhooks_are_in_no_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """E16: what stands in the configuration is not read back from any address, nor from the log."""
+    hidden = Settings(
+        data_dir=str(tmp_path),
+        http=FREE,
+        grpc=FREE,
+        webhook_urls="http://127.0.0.1:1/services/s3cr3t-path",
+        webhook_secret="s3cr3t",
+    )
+    server = Server(hidden)
+    answers = []
+    with caplog.at_level("DEBUG"):
+        base = f"http://{server.start().http}"
+        try:
+            paths = (
+                "/",
+                "/metrics",
+                "/healthz",
+                "/settings",
+                "/api/v1/settings",
+                "/api/v1/config",
+                "/api/v1/events?from=-1h",
+                "/api/v1/agents",
+            )
+            for path in (*paths, "/api/v1/deploys?from=-1h", "/api/v1/shares", "/api/v1/views", "/api/v1/services"):
+                try:
+                    with urllib.request.urlopen(base + path, timeout=30) as answer:
+                        answers.append(answer.read().decode() + str(answer.headers))
+                except urllib.error.HTTPError as error:
+                    with error:
+                        answers.append(error.read().decode() + str(error.headers))
+        finally:
+            server.close()
+    assert len(answers) == 12 and "s3cr3t" not in "".join(answers) + caplog.text
+    with pytest.raises(ConfigError) as caught:
+        checked(replace(hidden, webhook_urls="ftp://s3cr3t@host/"))
+    assert "s3cr3t" not in str(caught.value)

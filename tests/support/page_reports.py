@@ -151,3 +151,19 @@ def _event(name: str, service: str, at_s: float, a: float, b: float, deploy: Jso
             "b": {"query": text, "from_s": at_s, "until_s": at_s + 720},
         },
     }
+
+
+def hostmap_answer(span: tuple[float, float], count: int) -> Json:
+    """Hosts with a wave of load, one that is busy for a while, one that came late."""
+    start_s, until_s = span
+    step_s = max(10.0, (until_s - start_s) / 90)
+    slots = int((until_s - start_s) / step_s)
+    values = [[0.6 + 0.4 * math.sin(at / 11 + host / 3) + 0.01 * host for at in range(slots)] for host in range(count)]
+    for at in range(slots // 3, slots // 2):
+        if count:
+            values[4][at] = 3.1
+    if count:
+        values[9][: slots // 2] = [None] * (slots // 2)  # type: ignore[list-item]
+    hosts = [f"web-{host + 1}" for host in range(count)]
+    return {"kind": "cpu", "column": "ns", "unit": "cores", "from_s": start_s, "until_s": until_s, "step_s": step_s, "hosts": hosts,
+            "hosts_total": count, "values": values}  # fmt: skip

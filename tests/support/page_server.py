@@ -184,6 +184,7 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
         ),
         "events": _events,
         **searches.routes(NOW_S),
+        "hostmap": lambda scenario, asked: reports.hostmap_answer(_range(asked), 0 if scenario == "empty" else 14),
         "diff": _diff,
         "diff/top": _diff_top,
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The API as functions. Every failure is an ApiError that says what failed and what to do; a cancelled request is an AbortError. */
 
+import { frozenKey } from "../core/frozen.js";
+
 /**
  * @typedef {{service: string, cpu_ns: number, cores: number, share: number, spark: Array<number | null>, version: string,
  *   version_since_s: number | null, versions: number, hosts: number, samples: number, lost_share: number, stack_lost_share: number,
@@ -34,6 +36,8 @@
  *   after: number, change: number, low: number, high: number, explains: string[], deploy_id: string | null, version: string | null,
  *   compare: {a: EventSide, b: EventSide}}} EventRow
  * @typedef {{query: string, from_s: number, until_s: number}} EventSide
+ * @typedef {{kind: string, column: string, unit: string, from_s: number, until_s: number, step_s: number, hosts: string[], hosts_total: number,
+ *   values: Array<Array<number | null>>}} HostMapAnswer
  * @typedef {import("../core/compare.js").DeploySide} DeploySide
  * @typedef {{name: string, binary: string, code: number, a_share: number, b_share: number, change: number, low: number, high: number,
  *   is_noise: number | boolean, a_total: number, b_total: number, a_self_share: number, b_self_share: number,
@@ -75,6 +79,22 @@ export function apiAddress(name, parameters = {}) {
   return `/api/v1/${name}${text ? `?${text}` : ""}`;
 }
 
+/** Questions that were asked since `beginRecord`, with how many are still open; null when nobody keeps them. @type {{asked: Set<string>, open: number} | null} */
+let record = null;
+/** Answers of a shared view by `frozenKey`: nothing else is asked then. @type {ReadonlyMap<string, unknown> | null} */
+let frozen = null;
+
+/** Keep what is asked from now on, for a share. */
+export function beginRecord() {
+  record = { asked: new Set(), open: 0 };
+  return record;
+}
+
+/** Answer from these alone. @param {Record<string, unknown>} answers by address */
+export function freezeAnswers(answers) {
+  frozen = new Map(Object.entries(answers).map(([address, answer]) => [frozenKey(address), answer]));
+}
+
 /**
  * @param {string} name
  * @param {Parameters} parameters
@@ -82,17 +102,45 @@ export function apiAddress(name, parameters = {}) {
  * @returns {Promise<any>}
  */
 export async function getJson(name, parameters, signal) {
-  return answerOf(apiAddress(name, parameters), { signal, headers: { Accept: "application/json" } });
+  const address = apiAddress(name, parameters);
+  if (frozen) return frozenAnswer(frozen, address);
+  const kept = record;
+  if (kept) kept.open += 1;
+  try {
+    const answer = await answerOf(address, { signal, headers: { Accept: "application/json" } });
+    kept?.asked.add(address);
+    return answer;
+  } finally {
+    if (kept) kept.open -= 1;
+  }
+}
+
+/**
+ * @param {ReadonlyMap<string, unknown>} answers
+ * @param {string} address
+ */
+function frozenAnswer(answers, address) {
+  const answer = answers.get(frozenKey(address));
+  if (answer === undefined) throw new ApiError("This is a shared picture: what was not in it cannot be shown.", { hint: "Go back, or ask who shared it.", address });
+  return answer;
 }
 
 /**
  * @param {string} name
- * @param {Record<string, string>} body
+ * @param {Record<string, unknown>} body
  * @param {AbortSignal} [signal]
  * @returns {Promise<any>}
  */
 export async function postJson(name, body, signal) {
   return answerOf(apiAddress(name), { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+}
+
+/**
+ * @param {string} name
+ * @returns {Promise<any>}
+ */
+export async function removeJson(name) {
+  return answerOf(apiAddress(name), { method: "DELETE", headers: { Accept: "application/json" } });
 }
 
 /**

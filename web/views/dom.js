@@ -84,6 +84,8 @@ const ICONS = Object.freeze({
   warning: "M8 2.5 14.5 13.5h-13ZM8 6.5v3M8 11.5h.01",
   filter: "M2 3.5h12M4.5 8h7M6.5 12.5h3",
   swap: "M2.5 5.5h11m0 0-3-3m3 3-3 3M13.5 10.5h-11m0 0 3-3m-3 3 3 3",
+  grid: "M2.5 2.5H7V7H2.5zM9 2.5h4.5V7H9zM2.5 9H7v4.5H2.5zM9 9h4.5v4.5H9z",
+  bookmark: "M4 2.5h8v11l-4-3-4 3z",
   flip: "M5 3v10m0 0-2.5-2.5M5 13l2.5-2.5M11 13V3m0 0L8.5 5.5M11 3l2.5 2.5",
 });
 

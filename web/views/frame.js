@@ -6,6 +6,7 @@ import { addressFromState, stateOfView } from "../core/route.js";
 import { chooseTheme, nextChoice, themeChoice } from "../state/theme.js";
 import { element, fill, icon } from "./dom.js";
 import { makeRangePicker } from "./range-picker.js";
+import { makeSavedMenu } from "./saved-menu.js";
 
 /**
  * @typedef {import("../state/store.js").Store} Store
@@ -28,9 +29,10 @@ const PARENTS = { service: "fleet", heat: "fleet", deploy: "deploys" };
 /**
  * @param {HTMLElement} place
  * @param {Store} store
+ * @param {() => void} showAnew mounts the view on screen again
  * @returns {{update: (state: State) => void}}
  */
-export function mountFrame(place, store) {
+export function mountFrame(place, store, showAnew) {
   const brand = element("a", { class: "brand", "data-route": true }, element("span", { class: "brand-dot", "aria-hidden": "true" }), "emberwatch");
   const links = VIEWS.map(({ label }) => element("a", { class: "nav-link", "data-route": true }, label));
   const range = makeRangePicker(store);
@@ -39,7 +41,7 @@ export function mountFrame(place, store) {
     place,
     brand,
     element("nav", { class: "nav", "aria-label": "Views" }, ...links),
-    element("div", { class: "frame-tools" }, search, range.root, themeButton()),
+    element("div", { class: "frame-tools" }, search, range.root, makeSavedMenu(store, showAnew).root, themeButton()),
   );
   return {
     update(state) {

@@ -64,7 +64,7 @@ export function makeServiceHead({ store, signal }, { selection, graph, compared 
   const up = element("a", { class: "crumb", href: addressFromState(stateOfView(state, "fleet")), "data-route": true }, "Fleet");
   const head = element("div", { class: "view-head is-service" },
     element("div", { class: "title" }, up, element("span", { class: "crumb-mark", "aria-hidden": "true" }, "/"), element("h1", { class: "name" }, visibleText(state.service))),
-    element("div", { class: "filters" }, menus.version.root, menus.host.root), tabs.root, compared !== "" && compareButton(store, graph.pinnedRange, compared), share.root);
+    element("div", { class: "filters" }, menus.version.root, menus.host.root), tabs.root, heatLink(store), compared !== "" && compareButton(store, graph.pinnedRange, compared), share.root);
   return {
     root: element("div", {}, head, tabs.notes),
     update(now) {
@@ -83,6 +83,20 @@ function makeMenus(store) {
     host: makeFilterMenu({ label: "host", all: "All hosts", many: "host", selection: without({ hosts: [] }), choose: (hosts) => store.set({ hosts, at: "" }) }),
     version: makeFilterMenu({ label: "version", all: "All versions", many: "version", selection: without({ versions: [] }), choose: (versions) => store.set({ versions, at: "" }) }),
   };
+}
+
+/** All hosts of the service over the range. @param {import("../state/store.js").Store} store */
+function heatLink(store) {
+  const state = store.get();
+  const link = element("a", { class: "button heat-link", "data-route": true, title: "CPU by host and time" }, icon("grid"), "Hosts by time");
+  const point = () => {
+    link.href = addressFromState(stateOfView(store.get(), "heat", state.service));
+  };
+  point();
+  // The range may have moved on since.
+  link.addEventListener("pointerdown", point);
+  link.addEventListener("focus", point);
+  return link;
 }
 
 /**

@@ -112,15 +112,20 @@ def parse_abbreviations(data: bytes, place: int, shape: Shape) -> AbbreviationTa
 
 def _attributes(data: bytes, place: int) -> tuple[tuple[tuple[int, int, int], ...], int]:
     found: list[tuple[int, int, int]] = []
-    while True:
-        attribute, place = uleb(data, place)
-        form, place = uleb(data, place)
+    while place + 1 < len(data):
+        attribute, form = data[place], data[place + 1]
+        if attribute < 0x80 and form < 0x80:  # Almost all are.
+            place += 2
+        else:
+            attribute, place = uleb(data, place)
+            form, place = uleb(data, place)
         constant = 0
         if form == Form.IMPLICIT_CONST:
             constant, place = sleb(data, place)
         if not attribute and not form:
             return tuple(found), place
         found.append((attribute, form, constant))
+    raise DwarfError("abbreviation without end")
 
 
 def _abbreviation(shape: Shape, code: int, kind: tuple[int, bool], attributes: tuple[tuple[int, int, int], ...]) -> Abbreviation:

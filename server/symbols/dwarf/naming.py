@@ -9,8 +9,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from server.symbols.dwarf.constants import SUPPLEMENT_REFERENCES, UNIT_REFERENCES, Attribute
-from server.symbols.dwarf.shape import DwarfError
-from server.symbols.dwarf.unit import Unit, entry_values
+from server.symbols.dwarf.shape import DwarfError, uleb
+from server.symbols.dwarf.unit import Unit
 from server.symbols.dwarf.walk import SUPPLEMENT
 
 MAX_STEPS = 16
@@ -18,6 +18,8 @@ BROKEN = (DwarfError, IndexError, ValueError, OverflowError)
 """What bytes that make no sense may raise."""
 
 
+_LINKAGE = frozenset((Attribute.LINKAGE_NAME, Attribute.MIPS_LINKAGE_NAME))
+_ONWARD = frozenset((Attribute.ABSTRACT_ORIGIN, Attribute.SPECIFICATION))
 _STRUCTORS = re.compile(rb"([CD])[125](?=E|I)")
 
 
@@ -42,19 +44,13 @@ class Names:
             if unit is None:
                 return plain
             try:
-                _, values = entry_values(unit, place & (SUPPLEMENT - 1))
-                for attribute in (Attribute.LINKAGE_NAME, Attribute.MIPS_LINKAGE_NAME):
-                    if attribute in values and (linkage := unit.text(*values[attribute])):
-                        return linkage
-                if not plain and Attribute.NAME in values:
-                    plain = unit.text(*values[Attribute.NAME])
+                linkage, own, onward = _entry(unit, place & (SUPPLEMENT - 1))
             except BROKEN:
                 return plain
-            onward = values.get(Attribute.ABSTRACT_ORIGIN) or values.get(Attribute.SPECIFICATION)
-            if onward is None:
-                return plain
-            form, value = onward
-            place = _target(unit, form, int(value), place & SUPPLEMENT)
+            plain = plain or own
+            if linkage or onward is None:
+                return linkage or plain
+            place = _target(unit, *onward, place & SUPPLEMENT)
         return plain
 
     def _unit(self, place: int) -> Unit | None:
@@ -65,6 +61,27 @@ class Names:
             return None
         unit = self._units[which][number]
         return unit if unit.header.root <= offset < unit.header.end else None
+
+
+def _entry(unit: Unit, place: int) -> tuple[bytes, bytes, tuple[int, int] | None]:
+    """Linkage name, plain name, and form and value of the entry that it sends on to. What is behind a linkage name is not read."""
+    info, value_of = unit.data.info, unit.header.shape.value
+    code, place = (info[place], place + 1) if info[place] < 0x80 else uleb(info, place)
+    abbreviation = unit.table.by_code.get(code)
+    if abbreviation is None:
+        raise DwarfError(f"unknown abbreviation {code} at {place}")
+    plain, onward = b"", None
+    for attribute, form, _ in abbreviation.attributes:
+        value, place = value_of(info, place, form)
+        if attribute in _LINKAGE:
+            linkage = unit.text(form, value)
+            if linkage:
+                return linkage, plain, onward
+        elif attribute == Attribute.NAME:
+            plain = unit.text(form, value)
+        elif attribute in _ONWARD and onward is None:
+            onward = (form, int(value))
+    return b"", plain, onward
 
 
 def _target(unit: Unit, form: int, value: int, side: int) -> int:

@@ -31,18 +31,19 @@ def _range_list(unit: Unit, value: int, *, is_index: bool) -> list[tuple[int, in
         if kind == RLE_OFFSET_PAIR:
             first, place = uleb(data, place)
             second, place = uleb(data, place)
-            first, second = base + first, base + second
-        elif kind == RLE_END:
+            if first < second:
+                found.append((base + first, base + second))
+            continue
+        if kind == RLE_END:
             return found
-        elif kind == RLE_BASE:
+        if kind == RLE_BASE:
             base, place = shape.number(data, place, shape.address_bytes), place + shape.address_bytes
             continue
-        elif kind == RLE_BASE_X:
+        if kind == RLE_BASE_X:
             index, place = uleb(data, place)
             base = unit.address(index)
             continue
-        else:
-            first, second, place = _absolute(unit, kind, place)
+        first, second, place = _absolute(unit, kind, place)
         if first < second:
             found.append((first, second))
     raise DwarfError(f"range list at {value} without end")

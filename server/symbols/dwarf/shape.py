@@ -77,6 +77,8 @@ _BLOCKS = frozenset((Form.BLOCK, Form.BLOCK1, Form.BLOCK2, Form.BLOCK4, Form.EXP
 
 def uleb(data: bytes, place: int) -> tuple[int, int]:
     """An unsigned LEB128 number, and the place behind it. Raises DwarfError when it has no end within 10 bytes."""
+    if place < len(data) and data[place] < 0x80:
+        return data[place], place + 1
     value = shift = 0
     for byte in data[place : place + 10]:
         place += 1

@@ -137,13 +137,8 @@ def open_unit(data: DebugData, header: UnitHeader, tables: dict[tuple[int, Shape
 
 def root_values(unit: Unit) -> dict[int, tuple[int, int | bytes]]:
     """Form and value by attribute of the root entry."""
-    return entry_values(unit, unit.header.root)[1]
-
-
-def entry_values(unit: Unit, place: int) -> tuple[int, dict[int, tuple[int, int | bytes]]]:
-    """Tag of the entry at `place`, and form and value by attribute. Raises DwarfError."""
     info = unit.data.info
-    code, place = uleb(info, place)
+    code, place = uleb(info, unit.header.root)
     abbreviation = unit.table.by_code.get(code)
     if abbreviation is None:
         raise DwarfError(f"unknown abbreviation {code} at {place}")
@@ -151,7 +146,7 @@ def entry_values(unit: Unit, place: int) -> tuple[int, dict[int, tuple[int, int 
     for attribute, form, constant in abbreviation.attributes:
         value, place = unit.header.shape.value(info, place, form)
         found.setdefault(attribute, (form, constant if form == Form.IMPLICIT_CONST else value))
-    return abbreviation.tag, found
+    return found
 
 
 def _root_text(unit: Unit, values: dict[int, tuple[int, int | bytes]], attribute: int) -> bytes:

@@ -83,6 +83,18 @@ def test_calm_after_a_storm_is_seen_whole() -> None:
     assert share.on_ns == share.window_ns
 
 
+def test_between_calm_and_the_limit_programs_stay_attached() -> None:
+    host, breaker = _started(10_000)
+    host.run(breaker, 1)
+    assert breaker.is_cycling
+    host.rate = LIMIT * 0.95
+    host.run(breaker, LONGEST_CYCLE_S)
+    before = host.switches
+    host.run(breaker, 5)
+    assert breaker.is_cycling
+    assert host.switches == before
+
+
 def test_no_window_goes_by_unseen_however_wild_it_gets() -> None:
     host, breaker = _started(1e9)
     for _ in range(3):

@@ -11,7 +11,7 @@ from server.fleet.kept import keep_rates, kept_report
 from server.fleet.reporter import Reporter
 from server.query.timerange import SECOND_NS, TimeRange
 from tests.server.fleet.rollouts import NEW, OLD, Rollout
-from tests.server.query.fakes import START_NS, FakeStore
+from tests.server.query.fakes import START_NS, WINDOW_NS, FakeStore
 
 COSTS = {"1": OLD, "2": NEW, "same": OLD}
 BOTH = {"a": "1", "b": "1"}
@@ -136,3 +136,35 @@ def test_a_named_function_is_an_event_once() -> None:
         reporter.step()
     assert {(event.function, event.cause, event.version) for event in told} == {("zip", Cause.DEPLOY, "2"), ("legacy", Cause.DEPLOY, "2")}
     assert len(told) == 2 and {event.deploy_id for event in told} == {newest(rollout).deploy_id}
+
+
+BIASED = {"1": OLD, "b1": {**OLD, "zip": 300}, "2": OLD, "better": {**OLD, "zip": 300, "legacy": 0}}
+
+
+def canary_on(new: str) -> Rollout:
+    """Host b compresses half as much again whatever it runs; then it gets another version."""
+    rollout = Rollout()
+    for version, windows in (("1", 40), (new, 40)):
+        for _ in range(windows):
+            rollout.run(1, {"a": "1"}, BIASED)
+            rollout.now_ns -= WINDOW_NS
+            rollout.run(1, {"b": version}, {version: BIASED["better" if version == "better" else "b1"]})
+    return rollout
+
+
+def test_hosts_that_differ_anyway_are_no_change_of_the_version() -> None:
+    report = report_of(canary_on("2"))
+    assert report["rows"] == []
+    assert report["notes"][-1] == "1 function differs between these hosts, but not on the same hosts before and after: not named"
+
+
+def test_what_changed_on_the_same_hosts_too_is_named() -> None:
+    assert {row["name"] for row in report_of(canary_on("better"))["rows"]} == {"legacy"}
+
+
+def test_places_without_names_are_not_named() -> None:
+    rollout, costs = Rollout(), {"1": {**OLD, "?old": 90}, "2": {**OLD, "?new": 90}}
+    rollout.run(30, BOTH, costs)
+    rollout.run(40, {"a": "1", "b": "2"}, costs)
+    report = report_of(rollout)
+    assert report["rows"] == [] and report["functions"]["beyond_noise"] >= 2

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from server.profile.means import BLOCKS, blocks, relative_change, replicates_of
+from server.profile.means import BLOCKS, blocks, paired_change, pairs_of, relative_change, replicates_of
 
 
 def test_a_change_by_hand() -> None:
@@ -46,3 +46,23 @@ def test_blocks_leave_out_what_was_not_there() -> None:
     assert blocks(values, 1).tolist() == [2.0, 3.0]
     assert blocks(values, 2).tolist() == [1.0, 3.0, 2.0, 4.0]
     assert blocks(np.zeros((0, 4)), 8).size == 0
+
+
+def test_what_both_sides_share_in_the_same_minutes_is_no_noise() -> None:
+    random = np.random.default_rng(3)
+    weather = np.exp(np.repeat(random.normal(0, 0.5, 8), 20))  # wanders slower than a stretch is long
+    a, b = (np.array([level * weather * np.exp(random.normal(0, 0.05, 160))]) for level in (1.0, 0.9))
+    alone, together = relative_change(*replicates_of(a, b)), paired_change(*pairs_of(a, b))
+    assert alone is not None and alone.is_noise
+    assert together is not None and together.high is not None and together.low is not None
+    assert together.low < -0.1 < together.high < -0.05
+
+
+def test_pairs_are_of_slots_in_which_both_were_there() -> None:
+    a, b = np.array([[np.nan, 2.0, 4.0, 6.0]]), np.array([[1.0, 1.0, np.nan, np.nan], [np.nan, 3.0, np.nan, 5.0]])
+    assert [side.tolist() for side in pairs_of(a, b)] == [[2.0, 6.0], [2.0, 5.0]]
+    assert paired_change(np.zeros(0), np.zeros(0)) is None and paired_change(np.zeros(3), np.ones(3)) is None
+    one = paired_change(np.array([2.0]), np.array([1.0]))
+    assert one is not None and one.change == -0.5 and one.is_noise
+    gone = paired_change(np.ones(3), np.zeros(3))
+    assert gone is not None and gone.change == -1.0 and gone.is_noise

@@ -150,3 +150,45 @@ def _base_62(number: int) -> str:
         digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[number % 62] + digits
         number = number // 62 or -1
     return digits + "_"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("$s4main3fooyyF", "main.foo() -> ()"),
+        ("_$s4main3fooyyF", "main.foo() -> ()"),
+        ("_D3std5stdio7writelnFZv", "std.stdio.writeln()"),
+        ("_DYNAMIC", "_DYNAMIC"),
+        ("$d.12", "$d.12"),
+        ("_D3", "_D3"),
+    ],
+)
+def test_names_of_swift_and_d(raw: str, shown: str) -> None:
+    assert shown_names([raw])[0].name == shown
+
+
+HOSTILE = {
+    "nested names": "_Z" + "N" * 4000,
+    "templates": "_ZN" + "1aI" * 1300 + "E" * 1300,
+    "pointers": "_Z1f" + "P" * 4000 + "i",
+    "functions": "_Z1f" + "FvFv" * 1000 + "E" * 2000,
+    "packs": "_Z1fI" + "J" * 2000 + "E",
+    "literals": "_Z1fIXtl" + "tl" * 2000 + "EEE",
+    "rust crates": "_RNv" + "C" * 4000,
+    "rust back references": "_R" + "NvB_" * 1000,
+    "swift": "$s" + "4main" * 1000,
+    "d": "_D" + "4main" * 1000,
+    "doubling": "_Z1fSt4pairIiiE" + "".join(f"St4pairIS{n}_S{n}_E" for n in ["", *"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"]),
+    "suffixes": "f" + ".isra.0" * 2000,
+    "versions": "f" + "@@A" * 2000,
+    "thunks": "_ZThn16_" * 500 + "f",
+}
+
+
+@pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_names_take_no_time(raw: str) -> None:
+    """C44: names that double at every step, nest 4,000 deep, or send back to themselves."""
+    start = time.process_time()
+    (shown,) = shown_names([raw])
+    assert time.process_time() - start < 2
+    assert 0 < len(shown.name.encode()) <= 4096

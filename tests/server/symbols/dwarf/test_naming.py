@@ -55,3 +55,12 @@ def test_constructors_are_one_name() -> None:
     assert plain_name(b"_ZN4shop4ItemC2Ei") == plain_name(b"_ZN4shop4ItemC1Ei") == plain_name(b"_ZN4shop4ItemC4Ei")
     assert plain_name(b"_ZN4shop4ItemD0Ev") != plain_name(b"_ZN4shop4ItemD1Ev")
     assert plain_name(b"C1E") == b"C1E"
+
+
+def test_names_are_found_in_the_common_file_of_dwz() -> None:
+    """C21: the altlink supplements; an entry there may send on within it."""
+    common = unit(b"\1" + b"\4" + b"work\0" + b"_Z4worki\0" + b"\2" + struct.pack("<I", FIRST) + b"\0", TABLE)
+    mine = unit(b"\1" + b"\5" + struct.pack("<I", 5) + b"\0", TABLE, strings=b"zero\0seven\0")
+    found = Names([mine], [common])
+    assert [found.name(SUPPLEMENT | FIRST), found.name(SUPPLEMENT | FIRST + 15), found.name(FIRST)] == [b"_Z4worki", b"_Z4worki", b"seven"]
+    assert Names([mine]).name(SUPPLEMENT | FIRST) == b""

@@ -12,7 +12,7 @@ import pytest
 from server.symbols.build_result import BuildResult
 from server.symbols.dwarf import read
 from server.symbols.dwarf.load import load_debug_data
-from server.symbols.dwarf.read import OutOfTime, ReadDebug, read_debug
+from server.symbols.dwarf.read import Known, OutOfTime, ReadDebug, read_debug
 from server.symbols.dwarf.unit import unit_headers
 from server.symbols.elf import ElfFile
 from server.symbols.identity import key_of
@@ -131,11 +131,12 @@ def test_debug_data_that_takes_too_long_gives_names_alone(tmp_path: Path, monkey
 def test_time_is_asked_for_at_every_unit(tmp_path: Path) -> None:
     data = load_of(several_units(tmp_path))
     code = Ranges(np.zeros(1, np.uint64), np.full(1, 1 << 40, np.uint64))
+    nothing = Known(np.zeros(0, np.uint64), {})
     ticks = iter(range(100))
-    whole = read_debug(data, code, {}, clock_s=lambda: next(ticks) * 1.0)
+    whole = read_debug(data, code, nothing, clock_s=lambda: next(ticks) * 1.0)
     assert isinstance(whole, ReadDebug) and isinstance(whole.inlines, Inlines) and (whole.units, whole.broken_units) == (4, 0)
     with pytest.raises(OutOfTime):
-        read_debug(data, code, {}, clock_s=lambda: next(ticks) * 30.0)
+        read_debug(data, code, nothing, clock_s=lambda: next(ticks) * 30.0)
 
 
 def test_a_debug_file_beside_a_stripped_program(tmp_path: Path) -> None:
