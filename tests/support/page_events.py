@@ -59,9 +59,9 @@ class EventNamer(FakeNamer):
 def event_client(now_s: int) -> FlaskClient:
     """A client of a server that holds the last quarter of an hour before `now_s`; made once for a run of tests."""
     directory = Path(tempfile.mkdtemp(prefix="page-events-"))
-    # Not a TemporaryDirectory: one that is still cached at the end of a run warns of itself, and a warning fails the run.
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     store = new_store(directory)
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    atexit.register(store.close)
     start_s = now_s // WINDOW_S * WINDOW_S - WINDOWS * WINDOW_S
     for at in range(WINDOWS):
         push_window(store, Window(_rows(at, "web-1"), b"web-1", "2.4.1"), at + 1, (start_s + at * WINDOW_S) * SECOND)
