@@ -55,17 +55,20 @@ def test_operators_are_in_the_address_and_asked_of_the_server(open_page: Open) -
     page.wait_for_url(lambda url: "ignore=" not in url)
 
 
-def test_the_frame_chosen_is_focused_on_by_key_and_its_callers_by_button(open_page: Open) -> None:
+def test_the_frame_chosen_is_focused_on_and_its_callers_shown_from_its_details(open_page: Open) -> None:
     opened = open_page("/service/checkout")
     page = opened.page
     opened.wait_for_graph()
-    page.locator(".flame-canvas").first.focus()
+    canvas, details = page.locator(".flame-canvas").first, page.get_by_role("region", name="Details")
+    canvas.focus()
     for _ in range(3):
-        page.keyboard.press("ArrowDown")
-    page.keyboard.press("f")
-    page.wait_for_url(re.compile("focus=%3D"))
-    page.get_by_role("button", name="Callers").click()
+        canvas.press("ArrowDown")
+    expect(details).to_be_visible()
+    details.get_by_role("button", name="Callers").click()
     page.wait_for_url(re.compile("callers=%3D"))
+    expect(page.locator(".operator-chip")).to_have_count(1)
+    details.get_by_role("button", name="Focus").click()
+    page.wait_for_url(re.compile("focus=%3D"))
     expect(page.locator(".operator-chip")).to_have_count(2)
 
 
