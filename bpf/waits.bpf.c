@@ -66,10 +66,12 @@ static __always_inline u64 enter(struct thread *thread, u64 now_ns, struct wait_
 	if (thread->state == THREAD_BLOCKED && thread->since_ns >= setting->on_since_ns)
 		end_wait(thread, now_ns, setting); /* its wakeup was not seen */
 	runnable_ns = past(now_ns, later(thread->since_ns, setting->on_since_ns));
-	thread->state = THREAD_RUNNING;
-	thread->since_ns = now_ns;
 	thread->sums.switches++;
 	thread->sums.runnable_ns += runnable_ns;
+	/* Sums before the state: what a reader in between has too much it finds out, what it had too little it would not. */
+	asm volatile("" : : : "memory");
+	thread->state = THREAD_RUNNING;
+	thread->since_ns = now_ns;
 	if (runnable_ns < setting->threshold_ns || is_first) {
 		u32 bucket = bucket_of_ns(runnable_ns);
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from server.fleet.deploy import Deploy, Side, Verdict
 from server.fleet.deploys import LEAST_TOGETHER_NS
-from server.fleet.same_hosts import on_same_hosts
+from server.fleet.same_hosts import STRICT, on_same_hosts
 from server.fleet.selectors import cpu_selector
 from server.fleet.words import verdict_words
 from server.profile.by_replicate import function_shares
@@ -29,8 +29,6 @@ from server.query.slots import Slots, choose_slots
 from server.query.timerange import SECOND_NS, TimeRange
 
 MOST_ROWS = 10
-STRICT = 2.0
-"""Intervals from no change."""
 LEAST_NAMED = 0.002
 """Of the service's CPU."""
 MOST_EXPLAINED = 8

@@ -80,8 +80,8 @@ class Reporter:
             return
         if report is None:
             return
-        keep_report(self._query.store.documents, replace(deploy, verdict=report.verdict), report.body)
         self._announce(keep_new(self._query.store.documents, events_of(deploy, report.body)))
+        keep_report(self._query.store.documents, replace(deploy, verdict=report.verdict), report.body)
         log.info("report made service=%r version=%r verdict=%r", deploy.service, deploy.version, report.verdict.words)
 
 

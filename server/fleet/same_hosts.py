@@ -14,6 +14,8 @@ from server.query.profile_query import ProfileQuery, Question
 from server.query.selector import Matcher, Operator, Selector
 from server.query.timerange import TimeRange
 
+STRICT = 2.0
+"""Intervals from no change that a report asks for, before it names a function."""
 _SHOWS = 0.3
 """Of a function's change between the hosts, that it must show on the same hosts."""
 
@@ -44,7 +46,7 @@ def on_same_hosts(query: ProfileQuery, deploy: Deploy, answer: DiffAnswer, found
             continue
         sign = np.sign(changed.change[head])
         shown = min(sign * again.change[row], sign * held[row])
-        if shown >= max(again.half[row], _SHOWS * abs(changed.change[head])):
+        if shown >= max(STRICT * again.half[row], _SHOWS * abs(changed.change[head])):
             kept.append(head)
     return np.array(kept, np.intp)
 

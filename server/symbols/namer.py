@@ -22,12 +22,11 @@ from server.profile.names import FrameColumns, FrameNames
 from server.store.protocol import BinaryInfo
 from server.symbols.build_result import BuildResult, BuildStatus, Quality, Refused
 from server.symbols.debug_links import probe_or_none
-from server.symbols.debuginfod import Answer, FetchLimits
 from server.symbols.elf_probe import probe
-from server.symbols.fetcher import Fetcher, FetchOrder, Told
-from server.symbols.history import History, Outcome, Record
+from server.symbols.fetching import Fetching
+from server.symbols.history import History, Record
 from server.symbols.identity import BinaryKey, key_of
-from server.symbols.ledger import Known, Ledger, NameState, SymbolState
+from server.symbols.ledger import Ledger, NameState, SymbolState
 from server.symbols.local import content_hash
 from server.symbols.namebook import Binaries, NameBook
 from server.symbols.settings import SymbolSettings
@@ -46,21 +45,12 @@ RETRY_S = 3600.0
 """A binary that failed is asked for again after so long: one bad upload must not stand for ever."""
 NEWS_S = 600.0
 """How often it is seen whether files have come for a binary whose table could be better."""
-AGENTS_FIRST_S = 120.0
-"""So long the agents have to send a binary before a debuginfod server is asked for its debug file."""
 BEST = max(Quality)
 
 _LOOKING = SymbolState(NameState.PENDING, "being looked for on this host")
 _ASKED = SymbolState(NameState.WANTED, "asked of the agents")
 _BUILDING = SymbolState(NameState.PENDING, "its table is being made")
 _NO_SYMBOLS = "the file holds no symbols"
-_OUTCOMES = {
-    Answer.FOUND: Outcome.OK,
-    Answer.MISSING: Outcome.NOT_FOUND,
-    Answer.UNUSABLE: Outcome.MALFORMED,
-    Answer.LIMIT: Outcome.LIMIT,
-    Answer.UNREACHABLE: Outcome.UNREACHABLE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +91,7 @@ class Namer:
         """Those that may lack what dwz moved into another file."""
         self._workers = ThreadPoolExecutor(WORKERS, "symbols")
         self._running: set[Future[None]] = set()
-        limits = FetchLimits(size_bytes=settings.upload_max_bytes)
-        order = FetchOrder(settings.directory, settings.upstreams, limits, settings.free_min_bytes)
-        self._fetcher = Fetcher(order, self._on_told, clock, unix_clock) if settings.upstreams else None
+        self._fetching = Fetching(settings, self._ledger, self._history, self._take, (clock, unix_clock))
 
     @property
     def generation(self) -> int:
@@ -145,10 +133,9 @@ class Namer:
                 continue
             if self._ledger.is_due(key, NEWS_S):
                 self._start(partial(self._look_for_news, key, known.binary), key)
-            self._ask_upstreams(key, known)
+            self._fetching.tend(key, known)
         for common in self._lacking():
-            if self._fetcher is not None:
-                self._fetcher.want(common)
+            self._fetching.want_common(common)
 
     def record(self, binary: BinaryInfo) -> Record:
         """Since when a binary is known, and what became of its sources."""
@@ -156,7 +143,7 @@ class Namer:
 
     def is_fetch_waiting(self, binary: BinaryInfo) -> bool:
         """Whether its debug file waits to be asked of a debuginfod server."""
-        return self._fetcher is not None and self._fetcher.is_waiting(binary.build_id)
+        return self._fetching.is_waiting(binary.build_id)
 
     def retry(self, identity: str) -> SymbolState | None:
         """Try all sources again now: this host at once, agents at their next push, a debuginfod server when its hour is over.
@@ -172,8 +159,8 @@ class Namer:
         if known.state.state != NameState.NAMED:
             self._ledger.set(key, _LOOKING)
         self._start(partial(self._make, key, known.binary), key)
-        if self._fetcher is not None and _may_be_fetched(key) and known.state.quality != BEST:
-            self._fetcher.want(key.build_id, is_patient=False)
+        if known.state.quality != BEST:
+            self._fetching.want_now(key)
         return _LOOKING
 
     def take_file(self, descriptor: int) -> Taken:
@@ -224,8 +211,7 @@ class Namer:
 
     def close(self) -> None:
         """Stop after what is being built now."""
-        if self._fetcher is not None:
-            self._fetcher.close()
+        self._fetching.close()
         self._workers.shutdown(wait=True, cancel_futures=True)
         self._uploads.close()
 
@@ -250,7 +236,10 @@ class Namer:
         return known.state
 
     def _table(self, binary: BinaryInfo) -> Table | None:
-        if self.state(binary).state != NameState.NAMED:
+        state = self.state(binary).state
+        if state == NameState.NONE:  # There may be a table with the bounds of functions alone.
+            return self._cache.get(key_of(binary))
+        if state != NameState.NAMED:
             return None
         table = self._cache.get(key_of(binary))
         if table is None:  # It left the cache: wanted again from now on.
@@ -295,26 +284,6 @@ class Namer:
         if result is not None and result.status == BuildStatus.OK:
             with self._lock:
                 self._generation += 1
-
-    def _ask_upstreams(self, key: BinaryKey, known: Known) -> None:
-        """Have the debug file fetched, when it may be asked for and the agents had their time. Costs a look into the log of requests."""
-        if self._fetcher is None or not _may_be_fetched(key) or known.state.state == NameState.PENDING:
-            return
-        if known.state.state != NameState.WANTED or self._clock() - known.met_s > AGENTS_FIRST_S:
-            self._fetcher.want(key.build_id)
-
-    def _on_told(self, told: Told) -> None:
-        """A debuginfod server has answered: in the fetcher's thread, which goes on while the tables are made."""
-        keys = self._ledger.find(lambda key: key.build_id == told.build_id and _may_be_fetched(key))
-        if told.descriptor is None:
-            for key in keys:
-                attempt = self._history.attempt(Origin.DEBUGINFOD, told.url, _OUTCOMES[told.fetched.answer], told.fetched.reason)
-                self._history.note(key, attempt)
-            return
-        try:
-            self._take(Held(pb.BUILD_ID_KIND_GNU, told.build_id), Source(Origin.DEBUGINFOD, told.descriptor, told.url))
-        finally:
-            os.close(told.descriptor)
 
     def _take(self, held: Held, source: Source) -> tuple[str, int]:
         """Keep a file and make the tables of all binaries that it belongs to. Gives why it was not kept, and for how many it is."""
@@ -378,11 +347,6 @@ class Namer:
 
 
 def _state_of(table: Table) -> SymbolState:
-    if not len(table):
+    if not len(table) or table.facts.quality == Quality.EMPTY:
         return SymbolState(NameState.NONE, _NO_SYMBOLS, table.facts.quality)
     return SymbolState(NameState.NAMED, "", table.facts.quality)
-
-
-def _may_be_fetched(key: BinaryKey) -> bool:
-    """Only true build ids leave this server: what agents made themselves, and Go's, are nobody else's business (B13)."""
-    return key.kind == pb.BINARY_KIND_ELF and key.build_id_kind == pb.BUILD_ID_KIND_GNU and not key.flaw()

@@ -7,15 +7,17 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
 
 from agent.profilers.cpu import CpuSettings
-from agent.profilers.event_host import EventSettings
+from agent.profilers.event_host import EventSettings, Group
 from agent.profilers.suite import Suite
+from agent.profilers.waits import GROUP, spec
 from agent.records.event_drain import EventDrain, WindowDrain
 from tests.support.programs import Function, Programs
 
@@ -78,9 +80,9 @@ class Seen:
 
 
 @contextmanager
-def measuring(header_directory: Path, **settings: float) -> Iterator[Suite]:
+def measuring(header_directory: Path, group: Group = GROUP, **settings: float) -> Iterator[Suite]:
     events = EventSettings(**{"window_s": WINDOW_S, "most_per_s": 0, **settings})  # others may switch as often as they like
-    with closing(Suite.start(CpuSettings(header_directory=header_directory), events)) as suite:
+    with closing(Suite.start(CpuSettings(header_directory=header_directory), events, groups=(group,))) as suite:
         assert suite.refusals == {}
         yield suite
 
@@ -141,12 +143,16 @@ def test_sleeps_are_as_long_as_the_program_says(header_directory: Path, programs
     # Those that were open at the end of a window have their stack too.
     nap = programs.functions("waits")["nap"]
     assert seen.ns_below(nap, b"waits") >= seen.classes(b"waits")[b"sleep"] * (1 - TOLERANCE) - SLACK_NS
-    # In whole windows, all that a thread does adds up to the time that went by.
+    # In whole windows, all that a thread does adds up to the time that went by; an entry that was read in the middle of a switch is made
+    # good in the next.
+    shares = []
     for window in seen.windows[:-1]:
         (drain,) = (drain for drain in window.events if drain.kind == "time")
         rows = drain.keys["pid"] == seen.pid
         total = sum(int(column.values[rows].sum()) for column in drain.columns if column.unit == "ns")
-        assert total == pytest.approx(window.cpu.end_ns - window.cpu.start_ns, rel=0.01)
+        shares.append(total / (window.cpu.end_ns - window.cpu.start_ns))
+    assert median(shares) == pytest.approx(1, abs=0.01)
+    assert sum(shares) == pytest.approx(len(shares), rel=TOLERANCE)
 
 
 @pytest.mark.exact
@@ -177,8 +183,11 @@ def test_pipe_reader_waits_for_the_pipe_and_its_writer_wakes_it(header_directory
 def test_child_that_is_waited_for(header_directory: Path, programs: Programs) -> None:
     with measuring(header_directory) as suite:
         seen, truth = run(suite, programs, "children")
-    waited_ns, runnable_ns = seen.classes(b"waits")[b"child"], seen.sums("runqueue", b"waits")["ns"]
+    # A fork may wait too, and that is of the same class: only what was open in await() is known.
+    waited_ns = seen.ns_below(programs.functions("waits")["await"], b"waits")
+    runnable_ns = seen.sums("runqueue", b"waits")["ns"]
     assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns <= truth["waited_ns"] * (1 + TOLERANCE)
+    assert seen.classes(b"waits")[b"child"] >= waited_ns
 
 
 @pytest.mark.exact
@@ -208,3 +217,15 @@ def test_two_on_one_cpu_wait_for_it_half_of_the_time(header_directory: Path, pro
     assert near(runqueue["ns"], truth["runnable_ns"])
     assert runqueue["count"] == sum(value for name, value in runqueue.items() if name.startswith("bucket_"))
     assert times["cpu_ns"] + times["runnable_ns"] + times["child_ns"] == pytest.approx(truth["wall_ns"], rel=TOLERANCE, abs=10 * SLACK_NS)
+
+
+@pytest.mark.exact
+def test_kernels_where_nobody_is_met_coming_back_take_the_stack_as_a_thread_leaves(header_directory: Path, programs: Programs) -> None:
+    old = replace(GROUP, spec=lambda: replace(spec(), defines={**spec().defines, "STACK_AS_IT_LEAVES": 1}, optional={}))
+    functions = programs.functions("waits")
+    with measuring(header_directory, old) as suite:
+        seen, truth = run(suite, programs, "pipes")
+    waited_ns, runnable_ns = seen.classes(b"waits")[b"pipe"], seen.sums("runqueue", b"waits")["ns"]
+    assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns <= truth["waited_ns"] * (1 + TOLERANCE)
+    assert seen.ns_below(functions["drink"], b"waits") >= 0.8 * waited_ns
+    assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * waited_ns

@@ -6,8 +6,10 @@ Rows are drawn from a seed and pass through ingest, store and query, so that the
 
 from __future__ import annotations
 
+import atexit
 import math
 import random
+import shutil
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -56,8 +58,10 @@ class EventNamer(FakeNamer):
 @cache
 def event_client(now_s: int) -> FlaskClient:
     """A client of a server that holds the last quarter of an hour before `now_s`; made once for a run of tests."""
-    directory = tempfile.TemporaryDirectory(prefix="page-events-")
-    store = new_store(Path(directory.name))
+    directory = Path(tempfile.mkdtemp(prefix="page-events-"))
+    store = new_store(directory)
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    atexit.register(store.close)
     start_s = now_s // WINDOW_S * WINDOW_S - WINDOWS * WINDOW_S
     for at in range(WINDOWS):
         push_window(store, Window(_rows(at, "web-1"), b"web-1", "2.4.1"), at + 1, (start_s + at * WINDOW_S) * SECOND)
@@ -66,9 +70,7 @@ def event_client(now_s: int) -> FlaskClient:
             push_window(store, Window(rows, b"web-2", "2.4.1"), at + 1, (start_s + at * WINDOW_S) * SECOND)
     compact_all(store, now_s * SECOND)
     query = ProfileQuery(store, EventNamer(), lambda: now_s * SECOND)
-    client = create_app(AppServices(query=query, page_files=Path("/nonexistent"))).test_client()
-    client.directory = directory  # type: ignore[attr-defined]  # gone with the client
-    return client
+    return create_app(AppServices(query=query, page_files=Path("/nonexistent"))).test_client()
 
 
 def _rows(at: int, host: str) -> dict[str, list[EventRow]]:

@@ -87,7 +87,7 @@ def test_every_hostile_name_can_be_read_in_the_table_and_the_tooltip(open_page: 
 def test_content_security_policy_is_obeyed_without_inline(open_page: Open) -> None:
     opened = open_page("/service/checkout")
     opened.wait_for_graph()
-    assert opened.page.evaluate("document.querySelectorAll('[style]').length > 0")  # by the object model only: CSP allows it
+    opened.page.wait_for_selector("[style]", state="attached")  # by the object model only: CSP allows it
     assert opened.page.evaluate("[...document.scripts].every((each) => each.src !== '')")
 
 
@@ -126,7 +126,7 @@ def test_everything_can_be_reached_by_keyboard_with_a_visible_focus(open_page: O
     opened = open_page("/service/checkout")
     opened.wait_for_graph()
     seen = set()
-    for _ in range(40):
+    for _ in range(60):
         opened.page.keyboard.press("Tab")
         label, outline = opened.page.evaluate(
             """() => {

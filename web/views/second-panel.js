@@ -17,6 +17,8 @@ import { makeTimeCanvas } from "./time-canvas.js";
  */
 
 const HEIGHT_PX = 148;
+/** @type {Readonly<ColumnsAnswer>} */
+const NOTHING = Object.freeze({ kind: "time", from_s: 0, until_s: 1, step_s: 1, times_s: [], columns: [] });
 
 /**
  * @param {import("./fleet.js").Context} context
@@ -51,7 +53,14 @@ export function makeSecondPanel({ store, signal }, { parameters, choose, back, i
     if (!isPlain) chart.show({ ...shown, layers: layers.map(({ spent, rates }) => ({ key: spent.key, label: spent.label, values: rates })) });
   };
   const load = async ({ isQuiet = false } = {}) => {
-    const answer = await loader.run("Reading where the time went", (stop) => getJson("columns", parameters(), stop), { isQuiet: isQuiet || isPlain });
+    const read = async (/** @type {AbortSignal} */ stop) => {
+      const asked = parameters();
+      // A server that never stored the kind does not know it; that is no failure worth a word.
+      const { kinds } = await getJson("kinds", asked, stop);
+      const isKnown = kinds.some((/** @type {{kind: string, has_data: boolean}} */ each) => each.kind === "time" && each.has_data);
+      return isKnown ? getJson("columns", asked, stop) : NOTHING;
+    };
+    const answer = await loader.run("Reading where the time went", read, { isQuiet: isQuiet || isPlain });
     if (!answer) return;
     shown = answer;
     const has = layersOf(answer, { isIdleShown: true }).length > 0;

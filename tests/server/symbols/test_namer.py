@@ -19,9 +19,10 @@ from server.store.protocol import BinaryInfo
 from server.symbols.build_result import Quality
 from server.symbols.debuginfod import parse_upstreams
 from server.symbols.elf_probe import probe
+from server.symbols.fetching import AGENTS_FIRST_S
 from server.symbols.identity import key_of
 from server.symbols.ledger import NameState
-from server.symbols.namer import AGENTS_FIRST_S, NEWS_S, RETRY_S, Namer
+from server.symbols.namer import NEWS_S, RETRY_S, Namer
 from server.symbols.settings import SymbolSettings
 from tests.server.symbols.programs import addresses_by_nm, compile_program, describe, proto_id, run_tool
 from tests.support.upstreams import Upstreams, until
