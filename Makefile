@@ -61,6 +61,7 @@ $(VENV)/test-installed: $(VENV)/installed
 BENCH_TOOLS := perf:linux-perf bpftrace:bpftrace clang++:clang musl-gcc:musl-tools rustc:rustc javac:default-jdk-headless llvm-gsymutil-19:llvm-19
 $(VENV)/bench-installed: $(VENV)/test-installed
 	@missing=; for pair in $(BENCH_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
+	  test -e /usr/share/perl5/Devel/NYTProf/flamegraph.pl || missing="$$missing libdevel-nytprof-perl"; \
 	  if [ -n "$$missing" ]; then echo "install     $$missing"; $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@test -d $(VENV)/bench-names || { echo "install     librados2-dbg, unpacked in $(VENV)/bench-names"; mkdir -p $(VENV)/bench-names.new && \

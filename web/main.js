@@ -14,6 +14,7 @@ import { mountFleet } from "./views/fleet.js";
 import { mountFrame } from "./views/frame.js";
 import { mountHeat } from "./views/heat.js";
 import { mountHosts } from "./views/hosts.js";
+import { mountSearch } from "./views/search.js";
 import { mountServiceTabs } from "./views/service-tabs.js";
 import { openShared, showBanner, showSharedProblem, tokenOfPath } from "./views/shared.js";
 import { mountSymbols } from "./views/symbols.js";
@@ -33,6 +34,7 @@ const MOUNTS = /** @type {Record<State["view"], (place: HTMLElement, context: Co
   events: mountEvents,
   heat: mountHeat,
   hosts: mountHosts,
+  search: mountSearch,
   symbols: mountSymbols,
   unknown: mountUnknown,
 });
@@ -144,7 +146,7 @@ function keepLinksInside(store) {
 function focusSearch(event) {
   const isTyping = event.target instanceof HTMLElement && event.target.closest("input, textarea, select");
   if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey) return;
-  const search = document.querySelector("[data-search]");
+  const search = document.querySelector("#view [data-search]") ?? document.querySelector("[data-fleet-search]");
   if (!(search instanceof HTMLInputElement)) return;
   event.preventDefault();
   search.focus();

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two sides of `emberwatch diff`: selectors are compared by a server, files here; of a mixed pair the server gives folded stacks."""
+"""The two sides of `emberwatch diff`: selectors are compared by a server, files (folded or pprof) here;
+of a mixed pair the server gives folded stacks.
+"""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from server.cli.ask import Api
@@ -12,9 +15,11 @@ from server.http.diff_json import DiffSort, Search, diff_json, diff_table_json
 from server.http.sizes import DEFAULT_WIDTH_PX
 from server.interop.folded import Imported, export_two_counts, import_text
 from server.interop.folded_diff import FoldedSide, folded_diff
+from server.interop.pprof import is_pprof, read_pprof
 from server.profile.cut import View
 from server.profile.diff import Shape
 from server.query.complaint import QueryError
+from server.query.operators import NO_OPERATORS, Operators
 from server.query.selector import parse_selector
 
 MOST_FILE_BYTES = 512 << 20
@@ -27,6 +32,8 @@ class Given:
     text: str
     start: str
     until: str
+    rate: str = ""
+    """Requests a second; "" when not said."""
 
     @property
     def is_file(self) -> bool:
@@ -37,24 +44,37 @@ class Given:
             return False
 
 
-def diff_body(left: Given, right: Given, api: Api, wanted: DiffFormat) -> bytes:
+@dataclass(frozen=True, slots=True)
+class How:
+    """In which format, and what is done to frames: for the server, and for what is compared here."""
+
+    wanted: DiffFormat
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    operators: Operators = NO_OPERATORS
+
+
+def diff_body(left: Given, right: Given, api: Api, how: How) -> bytes:
     """Compare the sides; gives the JSON or the folded text that the format is made from. Raises BadRequest or ServerError."""
     for side in (left, right):
         if not side.is_file:
             _check_selector(side.text)
+    wanted = how.wanted
     if left.is_file or right.is_file:
-        return _compared_here(FoldedSide(left.text, _read(left, api)), FoldedSide(right.text, _read(right, api)), wanted)
+        return _compared_here(_read(left, api), _read(right, api), how)
     sides = {
+        **how.parameters,
         "a": left.text, "a_from": left.start, "a_until": left.until,
         "b": right.text, "b_from": right.start, "b_until": right.until,
     }  # fmt: skip
+    rates = {"a_rate": left.rate, "b_rate": right.rate}
+    sides |= {name: rate for name, rate in rates.items() if rate}
     match wanted:
         case DiffFormat.TABLE:
             return api.get("diff/top", **sides, limit=str(ROWS_SHOWN))
         case DiffFormat.JSON:
             return api.get("diff", **sides)
         case DiffFormat.FOLDED:
-            return api.get("diff", **sides, format="folded", group="thread")
+            return api.get("diff", **({"group": "thread"} | sides), format="folded")
 
 
 def _check_selector(text: str) -> None:
@@ -64,10 +84,10 @@ def _check_selector(text: str) -> None:
         raise BadRequest(f"there is no file {text!r}, and it is no selector either: {error.in_lines()}") from error
 
 
-def _read(side: Given, api: Api) -> Imported:
+def _read(side: Given, api: Api) -> FoldedSide:
     if not side.is_file:
         body = api.get("flamegraph", query=side.text, **{"from": side.start}, until=side.until, format="folded", group="thread")
-        return import_text(body.decode("utf-8", "surrogateescape"))
+        return FoldedSide(side.text, import_text(body.decode("utf-8", "surrogateescape")))
     path = Path(side.text)
     try:
         with path.open("rb") as file:
@@ -76,12 +96,15 @@ def _read(side: Given, api: Api) -> Imported:
         raise ServerError(f"cannot read {path}: {error.strerror}") from error
     if len(body) > MOST_FILE_BYTES:
         raise BadRequest(f"{path} is larger than {MOST_FILE_BYTES >> 20} MiB")
-    return import_text(body.decode("utf-8", "surrogateescape"))
+    if is_pprof(body):
+        return FoldedSide(side.text, Imported(read_pprof(body)), has_threads=False)
+    return FoldedSide(side.text, import_text(body.decode("utf-8", "surrogateescape")))
 
 
-def _compared_here(a: FoldedSide, b: FoldedSide, wanted: DiffFormat) -> bytes:
-    answer = folded_diff(a, b)
-    match wanted:
+def _compared_here(a: FoldedSide, b: FoldedSide, how: How) -> bytes:
+    how.operators.check()
+    answer = folded_diff(a, b, how.operators)
+    match how.wanted:
         case DiffFormat.TABLE:
             return json.dumps(diff_table_json(answer, DiffSort.CHANGE, ROWS_SHOWN, Search())).encode()
         case DiffFormat.JSON:

@@ -48,6 +48,8 @@ def _head(answer: Json) -> list[str]:
 
 def _side_line(name: str, side: Json, unit: str) -> str:
     words = [f"{name}: {safe(side['query'])}", quantity(side["total"], unit)]
+    if side["per"] and side["per"]["unit"] == "request":
+        words.append(f"{quantity(round(side['per']['total']), unit)} a request")
     if unit != "count":
         words.append(f"{quantity(side['samples'], 'count')} samples")
     if side["quality"] is not None:
@@ -61,7 +63,7 @@ def _cells(row: Json) -> tuple[str, ...]:
         f"{_signed(row['low'])} .. {_signed(row['high'])}",
         percent(row["a_share"], 2),
         percent(row["b_share"], 2),
-        _word(row),
+        row["direction"],
         safe(row["name"]),
         safe(row["binary"]),
         safe(row["explained_by"] or ""),
@@ -71,14 +73,6 @@ def _cells(row: Json) -> tuple[str, ...]:
 def _signed(share: float) -> str:
     text = percent(share, 2)
     return text if share < 0 else "+" + text
-
-
-def _word(row: Json) -> str:
-    if row["is_noise"]:
-        return "noise" if row["change"] else "same"
-    if row["state"] != "both":
-        return str(row["state"])
-    return "more" if row["change"] > 0 else "less"
 
 
 def _rest(answer: Json) -> list[str]:

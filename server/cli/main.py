@@ -14,11 +14,11 @@ import click
 
 from server.cli.ask import Api, api_at
 from server.cli.deploy import Asked, as_json, deploy_body, render_deploys
-from server.cli.diff import Given, diff_body
+from server.cli.diff import Given, How, diff_body
 from server.cli.diff_formats import DiffFormat, render_diff
 from server.cli.formats import Format
 from server.cli.object_formats import ask_about, usual_format
-from server.cli.operator_options import UNITS, operator_parameters, with_operators
+from server.cli.operator_options import UNITS, operator_parameters, operators_of, with_operators
 from server.cli.options import with_settings
 from server.cli.output import paper_of, try_output, write_answer, write_text
 from server.cli.progress import errors_in_words, progress
@@ -173,6 +173,11 @@ def search_command(text: str, regex: bool, selector: str, from_: str, until: str
 @click.option("--right-until", default="")
 @click.option("--server", "url", default="http://127.0.0.1:4040", show_default=True, envvar="EMBERWATCH_URL", help="The server's page.")
 @click.option("--format", "wanted", type=click.Choice([f.value for f in DiffFormat]), default=DiffFormat.TABLE.value, show_default=True)
+@click.option("--left-rate", default="", help="Requests a second of LEFT: values are said per request when both are given.")
+@click.option("--right-rate", default="", help="Requests a second of RIGHT.")
+@click.option("--together", is_flag=True, help="Only the time in which both ran: a canary beside the others.")
+@click.option("--by", type=click.Choice(UNITS), default=None, help="What a frame stands for.")
+@with_operators
 def diff_command(
     left: str,
     right: str,
@@ -182,16 +187,24 @@ def diff_command(
     left_until: str,
     right_from: str,
     right_until: str,
+    left_rate: str,
+    right_rate: str,
     url: str,
     wanted: str,
+    together: bool,
+    by: str | None,
+    **operators: object,
 ) -> None:
-    """What changed from LEFT to RIGHT beyond noise. Each is a selector, for example 'cpu{version="2.4.1"}', or a folded file.
+    """What changed from LEFT to RIGHT beyond noise. Each is a selector, for example 'cpu{version="2.4.1"}', or a file: folded or pprof.
 
     A file that exists is taken as a file.
     """
     with errors_in_words():
-        sides = Given(left, left_from or from_, left_until or until), Given(right, right_from or from_, right_until or until)
-        body = diff_body(*sides, api_at(url), DiffFormat(wanted))
+        a = Given(left, left_from or from_, left_until or until, left_rate)
+        b = Given(right, right_from or from_, right_until or until, right_rate)
+        parameters = operator_parameters(operators, by or "") | ({"together": "1"} if together else {})
+        how = How(DiffFormat(wanted), parameters, operators_of(operators, by or ""))
+        body = diff_body(a, b, api_at(url), how)
         paper = paper_of(None)
         write_text(render_diff(body, DiffFormat(wanted), paper), paper, None)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import click
 
 from server.profile.packages import Unit
+from server.query.operators import Operators
 
 Command = Callable[..., None]
 
@@ -31,6 +32,18 @@ def with_operators(command: Command) -> Command:
     for name, explanation in reversed(_FRAMES.items()):
         command = click.option(f"--{name}", name, default="", help=explanation)(command)
     return command
+
+
+def operators_of(given: Mapping[str, object], unit: str = "") -> Operators:
+    """Make the operators of the options, for what is compared without a server."""
+    frames = {name: str(given[name]) for name in _FRAMES}
+    return Operators(
+        **frames,
+        unit=Unit(unit) if unit else Unit.FUNCTION,
+        is_without_kernel=bool(given["hide_kernel"]),
+        is_collapsed=bool(given["collapse"]),
+        is_inverted=bool(given["invert"]),
+    )
 
 
 def operator_parameters(given: Mapping[str, object], unit: str = "") -> dict[str, str]:

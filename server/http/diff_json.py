@@ -83,7 +83,7 @@ def diff_table_json(answer: DiffAnswer, sort: DiffSort, limit: int, wanted: Sear
     order = _order(values, sort)
     if wanted.text:
         order = order[match_names(table, search(wanted.text, wanted.mode))[values.name[order]]]
-    rows = [_row(diff, values, at) for at in order[:limit].tolist()]
+    rows = [_row(diff, values, at) | _per(answer, values, at) for at in order[:limit].tolist()]
     return {
         **_head(answer),
         "rows": rows,
@@ -118,6 +118,7 @@ def _side_json(side: SideAnswer, total: int) -> Json:
         "hosts": side.hosts,
         "replicates": side.replicates,
         "is_empty": total == 0,
+        "per": {"unit": side.per[0], "count": side.per[1], "total": total / side.per[1]} if side.per else None,
         "quality": quality_json(side.quality) if side.quality else None,
     }
 
@@ -189,6 +190,25 @@ def _order(values: ChangedFunctions, sort: DiffSort) -> npt.NDArray[np.intp]:
         case DiffSort.CHANGE:
             rank = np.where(values.is_beyond, np.where(values.explained_by == NOTHING, 0, 1), 2)
             return np.lexsort((values.name, -np.abs(values.change), rank))
+
+
+def _per(answer: DiffAnswer, values: ChangedFunctions, at: int) -> Json:
+    """Totals per request or second, which tell whether a function costs more and not only a larger part; and the change in words."""
+    a, b = (
+        int(total[at]) / side.per[1] if side.per and side.per[1] else None
+        for side, total in ((answer.a, values.a_total), (answer.b, values.b_total))
+    )
+    return {"a_per": a, "b_per": b, "direction": direction(values, at)}
+
+
+def direction(values: ChangedFunctions, at: int) -> str:
+    """Say in a word which way a function went: new, vanished, more, less, noise (it changed, but not beyond it) or same."""
+    change = float(values.change[at])
+    if not values.is_beyond[at]:
+        return "noise" if change else "same"
+    if not values.a_total[at] or not values.b_total[at]:
+        return "new" if values.b_total[at] else "vanished"
+    return "more" if change > 0 else "less"
 
 
 def _row(diff: Diff, values: ChangedFunctions, at: int) -> Json:

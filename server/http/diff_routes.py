@@ -17,10 +17,26 @@ from server.http.sizes import DEFAULT_DEPTH, DEFAULT_WIDTH_PX, MOST_DEPTH, MOST_
 from server.interop.folded import export_two_counts
 from server.profile.cut import View
 from server.profile.diff import Shape
-from server.query.diff_query import DiffAnswer, diff_answer
+from server.query.diff_query import DiffAnswer, diff_answer, together
 from server.query.regex import search
 
-SIDES = ("a", "a_from", "a_until", "b", "b_from", "b_until", "query", "from", "until", "column", "group", *OPERATORS)
+SIDES = (
+    "together",
+    "a",
+    "a_from",
+    "a_until",
+    "a_rate",
+    "b",
+    "b_from",
+    "b_until",
+    "b_rate",
+    "query",
+    "from",
+    "until",
+    "column",
+    "group",
+    *OPERATORS,
+)
 
 
 class DiffFormat(StrEnum):
@@ -39,7 +55,8 @@ def add_diff_routes(api: Blueprint, services: AppServices) -> None:
         return Parameters(request.args, (*SIDES, *allowed), query.now_unix_ns())
 
     def answer(given: Parameters, is_counted: bool = False) -> DiffAnswer:
-        return diff_answer(query, given.side("a", is_counted), given.side("b", is_counted))
+        sides = given.side("a", is_counted), given.side("b", is_counted)
+        return diff_answer(query, *(together(query, *sides) if given.flag("together") else sides))
 
     @api.get("/diff")
     def diff() -> Response:

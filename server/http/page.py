@@ -37,6 +37,7 @@ def page_blueprint(services: AppServices) -> Blueprint:
     @page.get("/shared/<_name>")
     @page.get("/heat/<path:_name>")
     @page.get("/hosts")
+    @page.get("/search")
     @page.get("/symbols")
     @page.get("/service/<path:_name>")
     def index(_name: str = "") -> Response:

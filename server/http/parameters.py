@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of a request, read strictly: unknown names, doubled ones and values that make no sense are told, not passed over."""
 
+import re
 from collections.abc import Collection
 from enum import StrEnum
 from typing import TypeVar
@@ -24,6 +25,7 @@ FRAMES = ("focus", "ignore", "callers", "callees")
 OPERATORS = (*FRAMES, "by", "hide_kernel", "collapse", "invert")
 QUESTION = ("query", *RANGE, "column", "group", *OPERATORS, "idle", "stacks")
 NO_GROUP = "none"
+_RATE = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -52,6 +54,15 @@ class Parameters:
         if not (text.isascii() and text.isdigit() and len(text) <= 16 and least <= int(text) <= most):
             raise QueryError(f"{name} is {text[:40]!r}; it must be a whole number from {least} to {most}")
         return int(text)
+
+    def rate(self, name: str) -> float:
+        """Give a number above 0 with a fraction or without, 0 when there is none."""
+        text = self.text(name)
+        if not text:
+            return 0.0
+        if not _RATE.fullmatch(text) or float(text) == 0:
+            raise QueryError(f"{name} is {text[:40]!r}; it must be a number of requests a second, above 0")
+        return float(text)
 
     def flag(self, name: str) -> bool:
         """Give yes or no, written 1 or 0."""
@@ -100,6 +111,7 @@ class Parameters:
             group=self.group(),
             operators=self.operators(),
             is_counted=is_counted,
+            requests_per_s=self.rate(f"{name}_rate"),
             idle=self.choice("idle", Idle.SHOW),
         )
 

@@ -109,12 +109,12 @@ def export_stacks(stacks: Iterable[FoldedStack]) -> Iterator[str]:
 
 def import_text(text: str) -> Imported:
     """Read folded text. Lines that are not `stack count` are counted with line number and reason; CRLF ends a line too."""
-    imported = Imported()
+    imported, frames = Imported(), dict[str, Frame]()
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
     for number, line in enumerate(lines, 1):
-        parsed = _parse(line.removesuffix("\r"))
+        parsed = _parse(line.removesuffix("\r"), frames)
         if isinstance(parsed, FoldedStack):
             imported.stacks.append(parsed)
             continue
@@ -146,8 +146,8 @@ def _frame_text(frame: Frame) -> str:
     return text[:-1] + r"\x5d" if text.endswith(KERNEL_SUFFIX) else text
 
 
-def _parse(line: str) -> FoldedStack | str:
-    """Read one line, or say why not."""
+def _parse(line: str, known: dict[str, Frame]) -> FoldedStack | str:
+    """Read one line, or say why not. `known` holds frames by their text: stacks share them."""
     if not line.strip():
         return "blank line"
     path, space, count = line.rpartition(" ")
@@ -158,7 +158,10 @@ def _parse(line: str) -> FoldedStack | str:
     if not path:
         return "no stack before the count"
     thread, *frames = path.split(";")
-    return FoldedStack(unescape(thread), tuple(map(_parse_frame, frames)), int(count))
+    for text in frames:
+        if text not in known:
+            known[text] = _parse_frame(text)
+    return FoldedStack(unescape(thread), tuple(known[text] for text in frames), int(count))
 
 
 def _parse_frame(text: str) -> Frame:

@@ -14,8 +14,9 @@ from server.profile.names import CodeKind, FunctionTable
 from server.profile.nametable import NameTable
 from server.profile.nametree import TreeBuilder
 from server.profile.top import first_calls
-from server.query.diff_query import DiffAnswer, SideAnswer, notes_of
+from server.query.diff_query import DiffAnswer, SideAnswer, notes_of, reshaped_sides
 from server.query.kinds import CPU
+from server.query.operators import NO_OPERATORS, Operators
 
 MOST_SAMPLES = 1 << 53
 """Larger sums are not exact."""
@@ -28,17 +29,25 @@ class FoldedSide:
     text: str
     """Name of the file, or the selector that a server was asked for."""
     imported: Imported
+    has_threads: bool = True
+    """The outermost name of each stack is its thread's; pprof has none."""
 
 
-def folded_diff(a: FoldedSide, b: FoldedSide) -> DiffAnswer:
-    """Compare two folded texts. Raises BadRequest when counts are too large to add."""
-    prefixes = _Prefixes()
+def folded_diff(a: FoldedSide, b: FoldedSide, operators: Operators = NO_OPERATORS) -> DiffAnswer:
+    """Compare two folded texts or profiles. Threads are left out when one side has none.
+
+    Raises BadRequest when counts are too large to add.
+    """
+    prefixes = _Prefixes(with_threads=a.has_threads and b.has_threads)
     sides = [_side(prefixes, given) for given in (a, b)]
     parents, names = prefixes.columns()
     builder = TreeBuilder(prefixes.table)
     builder.extend(parents, names)
     tree, nodes = builder.tree()
-    diff = compare(tree, *(Side(nodes[stacks], counts[np.newaxis, :], int(counts.sum())) for stacks, counts in sides))
+    made = [Side(nodes[stacks], counts[np.newaxis, :], int(counts.sum())) for stacks, counts in sides]
+    if not operators.is_nothing:
+        tree, made[0], made[1] = reshaped_sides(tree, operators, *made)
+    diff = compare(tree, *made)
     answers = [
         SideAnswer(given.text, None, 0.0, int(counts.sum()), 0, int(counts.any()), None)
         for given, (_, counts) in zip((a, b), sides, strict=True)
@@ -50,14 +59,15 @@ def folded_diff(a: FoldedSide, b: FoldedSide) -> DiffAnswer:
 class _Prefixes:
     """The prefix tree of stacks, both sides' in one."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_threads: bool) -> None:
         self.table = NameTable()
+        self._with_threads = with_threads
         self._nodes: dict[tuple[int, str | Frame], int] = {}
 
     def add(self, stack: FoldedStack) -> int:
         """Give the node of a stack."""
         node = ROOT
-        path: tuple[str | Frame, ...] = (stack.thread, *stack.frames)
+        path: tuple[str | Frame, ...] = (stack.thread, *stack.frames) if self._with_threads else stack.frames
         for frame in path:
             node = self._nodes.setdefault((node, frame), len(self._nodes) + 1)
         return node

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from server.profile.calltree import ROOT, Indices
-from server.profile.diff import Diff, Estimate, Side, Spread, counting, is_tested, judge, shares
+from server.profile.diff import Diff, Estimate, Side, Spread, counting, is_tested, judge, shares, unjudged
 from server.profile.noise import F64
 from server.profile.top import sum_by_name
 from server.profile.totals import Mask, Values, WeighedTree
@@ -53,6 +53,7 @@ def changed_functions(diff: Diff, first: Mask) -> ChangedFunctions:
     names = np.flatnonzero(totals[0] + totals[1])
     sides, sums = (diff.side_a, diff.side_b), (diff.a.sum, diff.b.sum)
     rows = np.flatnonzero(is_tested((totals[0], totals[1]), sums, sides))
+    rows = rows[~unjudged(tree, rows, (totals[0][rows], totals[1][rows]))]
     calls = _calls_of(rows, nodes, tree.name)
     estimates = tuple(_by_function(side, diff, rows, calls) for side in sides)
     values = totals[0][rows], totals[1][rows]

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from server.profile.calltree import ROOT, Indices
+from server.profile.nametable import PathFlag
 from server.profile.nametree import NameTree
 from server.profile.noise import F64, KNOWN, Z_95, discoveries, normal_deviates, t_limits, two_sided
 from server.profile.totals import Mask, WeighedTree, add_up, weigh
@@ -119,10 +120,22 @@ def compare(tree: NameTree, side_a: Side, side_b: Side) -> Diff:
     a, b = (weigh(tree, side.nodes, side.values.sum(axis=0).astype(np.float64)) for side in (side_a, side_b))
     sides, sums = (side_a, side_b), (a.sum, b.sum)
     rows = np.flatnonzero(is_tested((a.total, b.total), sums, sides))
-    rows = rows[rows != ROOT]
+    rows = rows[(rows != ROOT) & ~_is_elsewhere(tree.flags[rows], (a.total[rows], b.total[rows]))]
     values = a.total[rows], b.total[rows]
     estimates = tuple(_by_node(side, tree, rows) for side in sides)
     return Diff(a, b, side_a, side_b, judge(rows, values, estimates, counting(values, sums, sides)))
+
+
+def _is_elsewhere(flags: npt.NDArray[np.uint8], values: "Both") -> Mask:
+    """Mask what has a frame without a name and is on one side alone: it may be the same code at another place of another build."""
+    is_one_sided = (values[0] == 0) | (values[1] == 0)
+    elsewhere: Mask = is_one_sided & (flags & np.uint8(PathFlag.UNNAMED) != 0)
+    return elsewhere
+
+
+def unjudged(tree: NameTree, names: Indices, values: "Both") -> Mask:
+    """Mask the functions that cannot be compared, as `compare` leaves out nodes. `values` are theirs on A and on B."""
+    return _is_elsewhere(np.array(tree.table.flags, np.uint8)[names], values)
 
 
 Both = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]

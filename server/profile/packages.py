@@ -52,7 +52,8 @@ def by_unit(table: NameTable, unit: Unit, *, with_kernel: bool = True, is_collap
 
 
 def _unit_number(made: NameTable, table: NameTable, number: int, unit: Unit) -> int:
-    code, name, binary = table.codes[number], table.names[number], table.binaries[number]
+    code, name = table.codes[number], table.names[number]
+    binary = table.binaries[number].partition(" (build ")[0]  # of frames without a name it says the build too
     if table.sorts[number] is not NameSort.FUNCTION:
         (taken,) = made.adopt(table, [number])
         return taken

@@ -30,6 +30,7 @@ from server.store.protocol import ColumnInfo
 ENOUGH_HOSTS = 6
 """Of so many, hosts tell by themselves how much hosts differ."""
 
+WINDOW_NS = 10 * SECOND_NS
 LEAST_UNNAMED = 0.005
 """Share of a side without names that is worth a word."""
 
@@ -49,6 +50,15 @@ class SideAnswer:
     """Those with a value."""
     quality: Quality | None
     """None of a file."""
+    requests_per_s: float = 0.0
+    """As it was said; 0 when it was not."""
+
+    @property
+    def per(self) -> tuple[str, float] | None:
+        """What values are said per, and how many of it the side has: requests when their rate is known, else seconds; None of a file."""
+        if not self.covered_s:
+            return None
+        return ("request", self.covered_s * self.requests_per_s) if self.requests_per_s else ("second", self.covered_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,24 @@ class _Read:
     question: Question
     chosen: Chosen
     weights: SideWeights
+
+
+def together(query: ProfileQuery, a: Question, b: Question) -> tuple[Question, Question]:
+    """Narrow both to the time in which both sides ran: a canary beside the others, in the same minutes. Raises QueryError without any."""
+    found = [_ran(query, side) for side in (a, b)]
+    start, end = max(first for first, _ in found), min(last for _, last in found)
+    if start >= end:
+        raise QueryError("the sides never ran at the same time in their ranges", hint="compare before and after, or take a longer range")
+    both = TimeRange(start, end)
+    return replace(a, range=both), replace(b, range=both)
+
+
+def _ran(query: ProfileQuery, side: Question) -> tuple[int, int]:
+    """First and last moment with data; the last is known to a minute. The empty range of nothing."""
+    series = query.choose(side.selector, side.range).series
+    first = min((one.first_unix_ns for one in series), default=side.range.until_unix_ns)
+    last = max((one.last_unix_ns + WINDOW_NS for one in series), default=side.range.from_unix_ns)
+    return max(first, side.range.from_unix_ns), min(last, side.range.until_unix_ns)
 
 
 def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
@@ -103,7 +131,7 @@ def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
         ]
         tree, (side_a, side_b), first_of = _laid(query, sides, a)
         if not a.operators.is_nothing:
-            tree, side_a, side_b = _reshaped(tree, a.operators, side_a, side_b)
+            tree, side_a, side_b = reshaped_sides(tree, a.operators, side_a, side_b)
             first_of = None
         diff = compare(tree, side_a, side_b)
         answers = [_answer(query, read, side, diff) for read, side in zip(sides, (side_a, side_b), strict=True)]
@@ -144,7 +172,7 @@ def _build_notes(sides: list[_Read], answers: list[SideAnswer]) -> Iterator[str]
     unnamed = [answer.quality.stacks.unnamed for answer in answers if answer.quality]
     if all(versions) and versions[0] != versions[1] and max(unnamed, default=0.0) >= LEAST_UNNAMED:
         a, b = (f"{part * 100:.1f} %" for part in unnamed)
-        yield f"{a} of side A and {b} of side B end in frames without names: these meet by place, and places differ between versions"
+        yield f"{a} of side A and {b} of side B end in frames without names: other places in another build, so not compared"
 
 
 def _answer(query: ProfileQuery, read: _Read, side: Side, diff: Diff) -> SideAnswer:
@@ -157,6 +185,7 @@ def _answer(query: ProfileQuery, read: _Read, side: Side, diff: Diff) -> SideAns
         hosts=weights.hosts,
         replicates=side.used,
         quality=query.quality(read.chosen, read.question, weighed, has_rows=weights.rows > 0),
+        requests_per_s=read.question.requests_per_s,
     )
 
 
@@ -221,7 +250,8 @@ def _groups(weights: ReplicatedWeights, keys: Indices, label: str) -> Iterator[t
         yield name, keys[members]
 
 
-def _reshaped(tree: NameTree, operators: Operators, *sides: Side) -> tuple[NameTree, Side, Side]:
+def reshaped_sides(tree: NameTree, operators: Operators, *sides: Side) -> tuple[NameTree, Side, Side]:
+    """Apply operators to both sides of a comparison alike."""
     used = np.zeros(len(tree), np.bool_)
     for side in sides:
         used[side.nodes] = True

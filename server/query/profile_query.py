@@ -46,6 +46,8 @@ class Question:
     is_counted: bool = False
     """Without a column, take the kind's first one, which counts, and not its time."""
 
+    requests_per_s: float = 0.0
+    """What the service did meanwhile: values of a comparison are said per request then."""
     idle: Idle = Idle.SHOW
     stacks: Stacks = Stacks.FIRST
 

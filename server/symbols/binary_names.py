@@ -18,6 +18,7 @@ from server.symbols.table import Table, Traits
 from server.symbols.unfold import Unfolded
 
 I32 = npt.NDArray[np.int32]
+BUILD_DIGITS = 8
 MAX_ALIASES = 32
 """Other names of one function that are searched for."""
 _KERNEL_KINDS = (pb.BINARY_KIND_KERNEL, pb.BINARY_KIND_MODULE)
@@ -47,6 +48,9 @@ class BinaryNames:
         self.table = table
         self._book = book
         self._module = module_name(binary.kind, binary.path)
+        # A place without a name is the same only in the same build: what it belongs to says which.
+        build = (binary.build_id or binary.content_hash).hex()[:BUILD_DIGITS]
+        self._build = f"{self._module} (build {build})" if build else self._module
         self._is_kernel = binary.kind in _KERNEL_KINDS
         self._of_symbol = np.full(0 if table is None else len(table), -1, np.int32)
         self._of_text = np.full(texts, -1, np.int32)
@@ -61,7 +65,7 @@ class BinaryNames:
         bare = numbers < 0
         code = CodeKind.KERNEL if self._is_kernel else CodeKind.UNKNOWN
         numbers[bare] = [
-            self._book.functions.number(f"[unknown] {self._module}+{address:#x}", self._module, code, is_named=False)
+            self._book.functions.number(f"[unknown] {self._module}+{address:#x}", self._build, code, is_named=False)
             for address in addresses[parts.frames[bare]].tolist()
         ]
         return numbers

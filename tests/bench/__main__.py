@@ -9,7 +9,23 @@ import os
 import sys
 import time
 
-NAMES = ("agent", "samplers", "wire", "ingest", "merge", "diff", "paint", "start", "survey", "unwind", "stacks", "calls", "names", "waits")
+NAMES = (
+    "agent",
+    "samplers",
+    "wire",
+    "ingest",
+    "merge",
+    "diff",
+    "fleet",
+    "paint",
+    "start",
+    "survey",
+    "unwind",
+    "stacks",
+    "calls",
+    "names",
+    "waits",
+)
 _FOREIGN = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 

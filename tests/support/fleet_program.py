@@ -171,11 +171,12 @@ class FleetNamer:
         used, first, place = np.unique(keys * refs.size + numbers, return_index=True, return_inverse=True)
         names, bases = [], []
         for at in first.tolist():
-            path = paths[int(frames.refs[at])].path.decode() if frames.refs[at] else ""
-            bases.append(path.rpartition("/")[2] if path else "kernel" if frames.refs[at] else "")
-            offset = int(frames.offsets[at])
+            info = paths.get(int(frames.refs[at]))
+            base = (info.path.decode().rpartition("/")[2] or "kernel") if info else ""
             known = function_name(service, int(function[at])) if frames.kinds[at] else ""
-            names.append(f"[unknown] {bases[-1]}+{offset:#x}" if is_unnamed[at] and frames.kinds[at] else known)
+            is_bare = bool(is_unnamed[at] and info)
+            names.append(f"[unknown] {base}+{int(frames.offsets[at]):#x}" if is_bare else known)
+            bases.append(f"{base} (build {info.build_id.hex()[:8]})" if is_bare and info else base)
         table = FunctionTable(
             names=names,
             raw_names=names,

@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from tests.support import page_diffs as diffs
 from tests.support import page_profiles as profiles
 from tests.support import page_reports as reports
+from tests.support import page_search as searches
 from tests.support import page_symbols as symbols
 from tests.support.page_events import event_client
 from tests.support.page_profiles import TICK_NS, Json
@@ -69,8 +70,7 @@ class PageServer:
     """The stand-in, on a port of its own. `scenario` may be changed while it runs; `requests` lists the paths asked for."""
 
     def __init__(self, scenario: str = "normal", port: int = 0) -> None:
-        self.scenario = scenario
-        self.delay_s = 0.0
+        self.scenario, self.delay_s = scenario, 0.0
         self.requests: list[str] = []
         self._events = Lock()
         self.files = symbols.FakeFiles()
@@ -183,6 +183,7 @@ def _route(scenario: str, name: str, asked: dict[str, str]) -> Json | str:
             {"deploys": [], "deploys_total": 0} if scenario == "empty" else diffs.deploys_answer(NOW_S, asked.get("service", ""))
         ),
         "events": _events,
+        **searches.routes(NOW_S),
         "hostmap": lambda scenario, asked: reports.hostmap_answer(_range(asked), 0 if scenario == "empty" else 14),
         "diff": _diff,
         "diff/top": _diff_top,

@@ -5,19 +5,20 @@
  * Defaults are left out of the address, so that it stays short; what is unknown in an address is ignored.
  */
 
+import { NO_OPERATORS, operatorParameters, operatorsFromQuery } from "./operators.js";
 import { DEFAULT_RANGE, isRelative } from "./range.js";
 
 /**
- * @typedef {"fleet" | "service" | "compare" | "deploys" | "deploy" | "events" | "heat" | "hosts" | "symbols" | "unknown"} ViewName
+ * @typedef {"fleet" | "service" | "compare" | "deploys" | "deploy" | "events" | "heat" | "hosts" | "search" | "symbols" | "unknown"} ViewName
  * @typedef {"both" | "graph" | "table"} Shown
  * @typedef {{
  *   view: ViewName, service: string, id: string, from: string, until: string, live: boolean,
  *   hosts: string[], versions: string[], at: string, search: string, mode: "text" | "regex",
- *   sort: string, tab: string, shown: Shown, invert: boolean, threads: boolean, lines: boolean,
+ *   sort: string, tab: string, shown: Shown,
  *   waits: string[], idle: "hide" | "show" | "only", stacks: "" | "first" | "second" | "both", object: string, buckets: string,
  *   a: string, aFrom: string, aUntil: string, b: string, bFrom: string, bUntil: string, shape: import("./compare.js").Shape,
  *   boxes: string[],
- * }} State the sides of a comparison are selectors with ranges of their own; from and until are kept for the other views; `id` is that
+ * } & import("./operators.js").Operators} State the sides of a comparison are selectors with ranges of their own; from and until are kept for the other views; `id` is that
  *   of a deploy, `boxes` are what is selected on a heat map (see core/heat.js)
  */
 
@@ -43,9 +44,7 @@ export const DEFAULT_STATE = Object.freeze({
   sort: "",
   tab: "cpu",
   shown: "both",
-  invert: false,
-  lines: false,
-  threads: false,
+  ...NO_OPERATORS,
   waits: [],
   idle: "hide",
   stacks: "",
@@ -66,7 +65,7 @@ const RARE_FROM = "-7d";
 /** @type {readonly ViewName[]} */
 const RARE_VIEWS = ["deploys", "deploy", "events"];
 /** @type {readonly ViewName[]} */
-const PLAIN_VIEWS = ["compare", "deploys", "events", "hosts", "symbols"];
+const PLAIN_VIEWS = ["compare", "deploys", "events", "hosts", "search", "symbols"];
 /** Names in the address of the fields that only a comparison has. */
 const SIDE_NAMES = /** @type {const} */ ({ a: "a", aFrom: "a_from", aUntil: "a_until", b: "b", bFrom: "b_from", bUntil: "b_until" });
 
@@ -129,9 +128,7 @@ export function stateFromAddress(path, query) {
     sort: text("sort", ""),
     tab: text("tab", DEFAULT_STATE.tab),
     shown: shown === "graph" || shown === "table" ? shown : "both",
-    invert: text("invert", "0") === "1",
-    lines: text("by", "function") === "line",
-    threads: text("group", "none") === "thread",
+    ...operatorsFromQuery(text),
     waits: given.getAll("class"),
     idle: oneOf(text("idle", "hide"), IDLE, "hide"),
     stacks: oneOf(text("stacks", ""), STACKS, ""),
@@ -195,9 +192,7 @@ export function addressFromState(state) {
   put("sort", state.sort, "");
   put("tab", state.tab, DEFAULT_STATE.tab);
   put("shown", state.shown, "both");
-  put("invert", state.invert ? "1" : "0", "0");
-  put("by", state.lines ? "line" : "function", "function");
-  put("group", state.threads ? "thread" : "none", "none");
+  for (const [name, value] of Object.entries(operatorParameters(state))) put(name, value, "");
   for (const wait of state.waits) query.append("class", wait);
   put("idle", state.idle, "hide");
   put("stacks", state.stacks, "");

@@ -6,6 +6,7 @@ import { DIFF_KINDS } from "../core/diff-colour.js";
 import { changeLines, diffFrameWords, diffTreeFromAnswer, frameMark, spokenDiffFrame } from "../core/diff-tree.js";
 import { verdictWords } from "../core/diff-words.js";
 import { spentWords } from "../core/kinds.js";
+import { OPERATOR_KEYS, operatorParameters } from "../core/operators.js";
 import { resolveRange } from "../core/range.js";
 import { addressFromState, stateOfComparison, stateOfView } from "../core/route.js";
 import { labelsOfSelector } from "../core/selector.js";
@@ -35,8 +36,8 @@ import { makeLoader } from "./loader.js";
 
 const TOP_ROWS = 200;
 const SIDES = /** @type {const} */ (["a", "aFrom", "aUntil", "b", "bFrom", "bUntil"]);
-const GRAPH_KEYS = /** @type {const} */ ([...SIDES, "shape", "at", "search", "mode", "invert", "threads", "lines"]);
-const TOP_KEYS = /** @type {const} */ ([...SIDES, "search", "mode", "sort", "invert", "threads", "lines"]);
+const GRAPH_KEYS = /** @type {const} */ ([...SIDES, "shape", "at", "search", "mode", ...OPERATOR_KEYS]);
+const TOP_KEYS = /** @type {const} */ ([...SIDES, "search", "mode", "sort", ...OPERATOR_KEYS]);
 /** @type {ReadonlyArray<{shape: Shape, label: string, title: string}>} */
 const SHAPES = [
   { shape: "b", label: "Shaped by B", title: "widths are shares of B; what is gone is not seen" },
@@ -169,8 +170,8 @@ function mountDiff(place, { store, signal }) {
     timeline.markers.show(answers[2].deploys, store.get());
   };
   const loadTable = async () => {
-    const { search, mode, sort, invert, threads, lines } = store.get();
-    const asked = { ...sidesAsked(store.get()), search, mode: search && mode === "regex" ? "regex" : "", sort: serverChangedSort(sort), limit: TOP_ROWS, invert: invert ? 1 : "", group: threads ? "thread" : "", by: lines ? "line" : "" };
+    const { search, mode, sort } = store.get();
+    const asked = { ...sidesAsked(store.get()), search, mode: search && mode === "regex" ? "regex" : "", sort: serverChangedSort(sort), limit: TOP_ROWS, ...operatorParameters(store.get()) };
     const answer = await parts.tableLoader.run("Reading the table", (signal) => getJson("diff/top", asked, signal));
     if (answer) table.show(answer, store.get().sort);
   };

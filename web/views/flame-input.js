@@ -180,7 +180,7 @@ function act(graph, key) {
   else if (key === "Home") graph.asked.zoom(0);
   else if (key === "Escape") graph.select(-1);
   else if (key === "n" || key === "N") graph.selectMatch(key === "n" ? 1 : -1);
-  else if (key === "t" || key === "i" || key === "?") graph.asked.key(key);
+  else if (["t", "i", "f", "c", "?"].includes(key)) graph.asked.key(key);
   else return false;
   return true;
 }

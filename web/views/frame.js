@@ -36,15 +36,17 @@ export function mountFrame(place, store, showAnew) {
   const brand = element("a", { class: "brand", "data-route": true }, element("span", { class: "brand-dot", "aria-hidden": "true" }), "emberwatch");
   const links = VIEWS.map(({ label }) => element("a", { class: "nav-link", "data-route": true }, label));
   const range = makeRangePicker(store);
+  const search = fleetSearch(store);
   fill(
     place,
     brand,
     element("nav", { class: "nav", "aria-label": "Views" }, ...links),
-    element("div", { class: "frame-tools" }, range.root, makeSavedMenu(store, showAnew).root, themeButton()),
+    element("div", { class: "frame-tools" }, search, range.root, makeSavedMenu(store, showAnew).root, themeButton()),
   );
   return {
     update(state) {
       range.update(state);
+      search.hidden = state.view === "search";
       // A comparison has two ranges of its own, a report the one it was made from.
       range.root.hidden = (state.view === "compare" && hasSides(state)) || state.view === "deploy";
       brand.href = addressFromState(stateOfView(state, "fleet"));
@@ -62,8 +64,27 @@ export function mountFrame(place, store, showAnew) {
 
 /** @param {State} state */
 function titleOf(state) {
-  const named = { fleet: "Fleet", compare: "Compare", deploys: "Deploys", deploy: "Deploy", events: "Events", heat: `${state.service} by host`, hosts: "Hosts", symbols: "Symbols", unknown: "Not found", service: state.service };
+  const named = { fleet: "Fleet", compare: "Compare", deploys: "Deploys", deploy: "Deploy", events: "Events", heat: `${state.service} by host`, hosts: "Hosts", search: "Search", symbols: "Symbols", unknown: "Not found", service: state.service };
   return `${named[state.view]} · Emberwatch`;
+}
+
+/** The box that finds a function in the fleet, on every view but its own. @param {Store} store */
+function fleetSearch(store) {
+  const input = element("input", {
+    class: "input fleet-search",
+    type: "search",
+    placeholder: "find a function in the fleet",
+    "aria-label": "Find a function in the fleet",
+    autocomplete: "off",
+    spellcheck: "false",
+    "data-fleet-search": true,
+    onchange() {
+      if (input.value === "") return;
+      store.set({ ...stateOfView(store.get(), "search"), search: input.value });
+      input.value = "";
+    },
+  });
+  return input;
 }
 
 function themeButton() {

@@ -4,6 +4,7 @@
  * and says in words what is searched, zoomed, empty or wrong.
  */
 
+import { operatorParameters } from "../core/operators.js";
 import { visibleText } from "../core/text.js";
 import { nodeOfId, treeFromAnswer } from "../core/tree.js";
 import { NS_PER_S, formatCores, formatDuration, formatShare } from "../core/units.js";
@@ -107,7 +108,7 @@ export function makeGraphPanel({ store, signal, selection, source = FLAMEGRAPH, 
     const shown_px = Math.round(flame.scroller.clientWidth || root.clientWidth || 1200);
     const width_px = Math.min(WIDEST_PX, Math.max(320, shown_px) * finer);
     const mode = state.search && state.mode === "regex" ? "regex" : "";
-    return { ...selection(), ...pinned, width_px, at: state.at, search: state.search, mode, invert: state.invert ? 1 : "", group: state.threads ? "thread" : "", by: state.lines ? "line" : "" };
+    return { ...selection(), ...pinned, width_px, at: state.at, search: state.search, mode, ...operatorParameters(state) };
   };
   const show = (/** @type {Kept} */ next) => {
     const { answer, tree } = next;

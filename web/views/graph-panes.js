@@ -2,6 +2,7 @@
 /** A graph with its toolbar, its table of functions and the details of what was chosen, read for one selection. */
 
 import { frameWords, weightLines } from "../core/frame-words.js";
+import { OPERATOR_KEYS, exactly, operatorParameters, withFrames } from "../core/operators.js";
 import { visibleText } from "../core/text.js";
 import { getJson } from "../net/api.js";
 import { makeDetails } from "./details.js";
@@ -20,8 +21,16 @@ import { makeTopTable, serverSort } from "./top-table.js";
  */
 
 const TOP_ROWS = 200;
-const GRAPH_KEYS = /** @type {const} */ (["at", "search", "mode", "invert", "threads", "lines"]);
-const TOP_KEYS = /** @type {const} */ (["search", "mode", "sort", "lines"]);
+const GRAPH_KEYS = /** @type {const} */ (["at", "search", "mode", ...OPERATOR_KEYS]);
+const TOP_KEYS = /** @type {const} */ (["search", "mode", "sort", ...OPERATOR_KEYS]);
+
+/** @type {ReadonlyArray<{operator: import("../core/operators.js").FrameOperator, label: string}>} */
+const FRAME_ACTIONS = [
+  { operator: "focus", label: "Focus" },
+  { operator: "ignore", label: "Ignore" },
+  { operator: "callers", label: "Callers" },
+  { operator: "callees", label: "What it calls" },
+];
 
 /**
  * @param {State} state
@@ -30,6 +39,16 @@ const TOP_KEYS = /** @type {const} */ (["search", "mode", "sort", "lines"]);
  */
 export function hasChanged(state, previous, keys) {
   return keys.some((key) => String(state[key]) !== String(previous[key]));
+}
+
+/**
+ * Name of a node's function; "" of none, of the root and of trimmed frames.
+ * @param {import("../core/tree.js").Tree | null} tree
+ * @param {number} node
+ */
+function nameOf(tree, node) {
+  const at = tree && node >= 0 ? tree.functionOf[node] : -1;
+  return tree && at >= 0 ? tree.functions[at].name : "";
 }
 
 /**
@@ -44,7 +63,10 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
   const keys = makeKeysDialog();
   const details = makeDetails({ close: () => graph.flame.select(-1) });
   const onKey = (/** @type {string} */ key) => {
-    if (key === "t") store.set({ shown: store.get().shown === "table" ? "both" : "table" });
+    const name = nameOf(graph.flame.tree, graph.flame.selected);
+    if (key === "f" || key === "c") {
+      if (name) store.set(withFrames(key === "f" ? "focus" : "callers", exactly(name)));
+    } else if (key === "t") store.set({ shown: store.get().shown === "table" ? "both" : "table" });
     else if (key === "i") store.set({ invert: !store.get().invert, at: "" });
     else keys.open();
   };
@@ -62,12 +84,14 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
     onSelect: (node) => showFrame(node),
   });
   const toolbar = makeGraphToolbar(store, { openKeys: keys.open, nextMatch: (step) => graph.flame.selectMatch(step) });
+  const frameActions = (/** @type {string} */ name) =>
+    FRAME_ACTIONS.map(({ operator, label }) => ({ label, run: () => store.set(withFrames(operator, exactly(name))) }));
   const showFrame = (/** @type {number} */ node) => {
     const tree = graph.flame.tree;
     if (!tree || node < 0) return details.hide();
     const words = frameWords(tree, node, tree.total[graph.flame.focus]);
     const find = { label: "Search for it", run: () => store.set({ search: words.name, mode: "text" }) };
-    return details.show(words, tree.functionOf[node] >= 0 ? [{ label: "Zoom to it", run: () => graph.flame.zoomTo(node) }, find] : []);
+    return details.show(words, tree.functionOf[node] >= 0 ? [{ label: "Zoom to it", run: () => graph.flame.zoomTo(node) }, find, ...frameActions(nameOf(tree, node))] : []);
   };
   const showFunction = (/** @type {TopRow} */ row) => {
     const total = graph.shown()?.answer.total ?? 0;
@@ -76,15 +100,17 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
     graph.flame.mark(name, binary);
     const lines = weightLines({ self: row.self, total: row.total, viewTotal: total, selectionTotal: total });
     const words = { name, binary, file: visibleText(row.file), line: row.line, code: row.code, lines };
-    details.show(words, [{ label: "Search for it", run: () => store.set({ search: row.name, mode: "text" }) }]);
+    details.show(words, [{ label: "Search for it", run: () => store.set({ search: row.name, mode: "text" }) }, ...frameActions(row.name)]);
   };
   const top = makeTopTable({ sort: (sort) => store.set({ sort }), choose: showFunction });
   const topPanel = element("section", { class: "card panel top-panel", "aria-label": "Functions" },
     element("div", { class: "card-head" }, element("h2", {}, "Functions")), element("div", { class: "panel-picture" }, top.root));
   const topLoader = makeLoader(topPanel, { retry: () => loadTop(false) });
   const loadTop = async (/** @type {boolean} */ isQuiet) => {
-    const { search, mode, sort, lines } = store.get();
-    const asked = { ...selection(), search, mode: search ? mode : "", sort: serverSort(sort), limit: TOP_ROWS, by: lines ? "line" : "" };
+    const { search, mode, sort } = store.get();
+    // Turned, a function's time would be that of its callers.
+    const operators = { ...operatorParameters(store.get()), invert: "", group: "" };
+    const asked = { ...selection(), search, mode: search ? mode : "", sort: serverSort(sort), limit: TOP_ROWS, ...operators };
     if (side) return;
     const answer = await topLoader.run("Reading the table", (signal) => getJson("top", asked, signal), { isQuiet });
     if (answer) top.show(answer, store.get().sort);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The row above the graph: search with the server's share, direction, what is shown, keys. */
+/** The rows above the graph: search with the server's share, direction, what is shown, keys; below it the frame operators. */
 
 import { element, icon } from "./dom.js";
+import { makeOperatorBar } from "./operator-bar.js";
 
 /**
  * @typedef {import("../core/route.js").State} State
@@ -28,8 +29,9 @@ export function makeGraphToolbar(store, { openKeys, nextMatch }) {
   const regex = toggle(".*", "Search by regular expression", () => store.set({ mode: store.get().mode === "regex" ? "text" : "regex" }));
   const invert = toggle("Leaves first", "Turn the graph: leaves as roots (i)", () => store.set({ invert: !store.get().invert, at: "" }));
   invert.prepend(icon("flip"));
-  const threads = toggle("By thread", "Thread names above their frames", () => store.set({ threads: !store.get().threads, at: "" }));
-  const lines = toggle("By line", "A function at each of its lines is a frame of its own", () => store.set({ lines: !store.get().lines, at: "" }));
+  const threads = toggle("By thread", "Thread names above their frames", () => store.set({ group: store.get().group === "thread" ? "" : "thread", at: "" }));
+  const lines = toggle("By line", "A function at each of its lines is a frame of its own", () => store.set({ by: store.get().by === "line" ? "function" : "line", at: "" }));
+  const operators = makeOperatorBar(store);
   const choices = SHOWN.map(({ shown, label }) => toggle(label, `Show ${label.toLowerCase()}`, () => store.set({ shown })));
   const keys = element("button", { class: "button is-icon is-pointer-only", type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: openKeys }, icon("keys"));
   const root = element(
@@ -38,6 +40,7 @@ export function makeGraphToolbar(store, { openKeys, nextMatch }) {
     element("div", { class: "search" }, icon("search"), input, regex),
     share,
     element("div", { class: "toolbar-end" }, threads, lines, invert, element("div", { class: "segments", role: "group", "aria-label": "Shown" }, ...choices), keys),
+    operators.root,
   );
   return {
     root,
@@ -45,9 +48,10 @@ export function makeGraphToolbar(store, { openKeys, nextMatch }) {
     addTools: (tools) => threads.before(...tools),
     update(state) {
       updateInput(state.search);
+      operators.update(state);
       regex.setAttribute("aria-pressed", String(state.mode === "regex"));
-      threads.setAttribute("aria-pressed", String(state.threads));
-      lines.setAttribute("aria-pressed", String(state.lines));
+      threads.setAttribute("aria-pressed", String(state.group === "thread"));
+      lines.setAttribute("aria-pressed", String(state.by === "line"));
       invert.setAttribute("aria-pressed", String(state.invert));
       choices.forEach((choice, at) => choice.setAttribute("aria-pressed", String(SHOWN[at].shown === state.shown)));
     },

@@ -14,6 +14,7 @@ const KEYS = [
   [["Home"], "show everything"],
   [["Esc"], "let go of the frame"],
   [["i"], "turn the graph: leaves as roots"],
+  [["f", "c"], "focus on the frame, its callers"],
   [["t"], "table or graph and table"],
   [["Ctrl", "wheel"], "zoom about the pointer; Shift and wheel moves"],
   [["?"], "this list"],

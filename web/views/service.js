@@ -7,6 +7,7 @@ import { element, fill } from "./dom.js";
 import { hasChanged, makeGraphPanes } from "./graph-panes.js";
 import { makeLoader } from "./loader.js";
 import { makeLossStrip } from "./loss-strip.js";
+import { makeOddHosts } from "./odd-hosts.js";
 import { brushed, makeServiceHead, selectionOf, unbrushed } from "./service-head.js";
 import { makeSecondPanel } from "./second-panel.js";
 import { makeTimeline } from "./timeline.js";
@@ -43,8 +44,9 @@ export function mountService(place, { store, signal }) {
     timeline.markers.show(answers[1].deploys, store.get());
   };
   const second = makeSecondPanel({ store, signal }, { parameters: () => ({ ...selectionOf({ ...store.get(), tab: "time" }) }), ...time, isPlain: true });
+  const odd = makeOddHosts(store);
   const head = makeServiceHead({ store, signal }, { selection, graph: body.graph });
-  fill(place, head.root, panel, second.root, body.toolbar.root, body.panes, body.dialog);
+  fill(place, head.root, panel, second.root, odd.root, body.toolbar.root, body.panes, body.dialog);
   head.update(store.get());
   loadTimeline(false);
   second.load();
@@ -55,18 +57,21 @@ export function mountService(place, { store, signal }) {
       if (hasChanged(state, previous, SELECTION_KEYS)) {
         loadTimeline(false);
         second.load();
+        odd.load();
       } else second.show();
       body.update(state, previous);
     },
     refresh() {
       loadTimeline(true);
       second.load({ isQuiet: true });
+      odd.load({ isQuiet: true });
       body.refresh();
     },
     unmount() {
       body.unmount();
       loader.cancel();
       second.cancel();
+      odd.cancel();
     },
   };
 }

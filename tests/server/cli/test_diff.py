@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """emberwatch diff: files here, selectors by a server, and mixed pairs."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -8,11 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from server.cli.ask import Api
-from server.cli.diff import Given, diff_body
+from server.cli.diff import Given, How, diff_body
 from server.cli.diff_formats import DiffFormat
 from server.cli.main import main
 from server.errors import BadRequest
+from server.query.operators import Operators
 from tests.server.http.clients import client_of
+from tests.server.interop.profiles import pprof_of
 from tests.server.query.fakes import START_NS, START_S, FakeStore
 
 RANGE = str(START_S), str(START_S + 50)
@@ -32,7 +35,7 @@ class ClientApi(Api):
 
 
 def compared(left: str, right: str, wanted: DiffFormat) -> bytes:
-    return diff_body(Given(left, *RANGE), Given(right, *RANGE), ClientApi("http://nowhere"), wanted)
+    return diff_body(Given(left, *RANGE), Given(right, *RANGE), ClientApi("http://nowhere"), How(wanted))
 
 
 def written(folder: Path, name: str, text: str) -> str:
@@ -79,3 +82,22 @@ def test_a_file_that_holds_no_stack_is_an_empty_side(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["diff", written(tmp_path, "a", ""), written(tmp_path, "b", "main 7\n")])
     assert done.exit_code == 0
     assert "side A is empty" in done.output
+
+
+def test_pprof_files_are_sides_and_threads_are_left_out_then(tmp_path: Path) -> None:
+    profile = tmp_path / "a.pb.gz"
+    profile.write_bytes(gzip.compress(pprof_of([(["main", "old"], 700), (["main", "json::parse"], 300)])))
+    assert compared(str(profile), str(profile), DiffFormat.FOLDED) == b"main;json::parse 300 300\nmain;old 700 700\n"
+    file = written(tmp_path, "b.folded", "w;main;old 1000\n")
+    assert compared(str(profile), file, DiffFormat.FOLDED) == b"main;json::parse 300 0\nmain;old 700 1000\n"
+    assert json.loads(compared(str(profile), str(profile), DiffFormat.TABLE))["changed"]["beyond_noise"] == 0
+
+
+def test_operators_and_rates_reach_the_server_and_what_is_compared_here(tmp_path: Path) -> None:
+    sides = Given('cpu{version="1"}', *RANGE, "7"), Given('cpu{version="2"}', *RANGE, "23")
+    how = How(DiffFormat.TABLE, {"focus": "=new"}, Operators(focus="=new"))
+    answer = json.loads(diff_body(*sides, ClientApi("http://nowhere"), how))
+    assert (answer["a"]["total"], answer["b"]["per"]["unit"], answer["b"]["per"]["count"]) == (0, "request", 230.0)
+    file = written(tmp_path, "a.folded", "w;main;new 7\nw;main;old 23\n")
+    here = json.loads(diff_body(Given(file, *RANGE), Given(file, *RANGE), ClientApi("http://nowhere"), how))
+    assert (here["a"]["total"], here["a"]["per"]) == (7, None)

@@ -7,13 +7,13 @@ from typing import Any
 from server.cli.diff_formats import DiffFormat, render_diff
 from server.cli.formats import Paper
 
-SIDE = {"query": "cpu{}", "total": 61 * 10**9, "samples": 6100, "quality": None}
+SIDE = {"query": "cpu{}", "total": 61 * 10**9, "samples": 6100, "quality": None, "per": None}
 
 
 def row(name: str, change: float, **more: Any) -> dict[str, Any]:
     return {
         "name": name, "binary": "app", "a_share": 0.25, "b_share": 0.25 + change, "change": change, "low": change - 0.01,
-        "high": change + 0.01, "is_noise": 0, "state": "both", "explained_by": None, **more,
+        "high": change + 0.01, "is_noise": 0, "state": "both", "explained_by": None, "direction": "more", **more,
     }  # fmt: skip
 
 
@@ -39,9 +39,10 @@ def test_table_piped_is_plain_text() -> None:
 
 
 def test_each_direction_has_its_word() -> None:
-    rows = row("a", -0.05), row("b", 0.05, state="new"), row("c", -0.05, state="vanished"), row("d", 0.05, is_noise=1)
-    lines = render_diff(body(*rows, row("e", 0.0, is_noise=1)), DiffFormat.TABLE, Paper()).splitlines()[6:11]
-    for line, word in zip(lines, ("less", "new", "vanished", "noise", "same"), strict=True):
+    words = "less", "new", "vanished", "noise", "same"
+    rows = [row(name, 0.05, direction=word) for name, word in zip("abcde", words, strict=True)]
+    lines = render_diff(body(*rows), DiffFormat.TABLE, Paper()).splitlines()[6:11]
+    for line, word in zip(lines, words, strict=True):
         assert f" {word} " in line
 
 

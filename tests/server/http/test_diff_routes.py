@@ -148,3 +148,39 @@ def test_sides_have_ranges_of_their_own(given: FlaskClient) -> None:
 )
 def test_questions_that_make_no_sense(given: FlaskClient, parameters: str, message: str) -> None:
     assert get(given, f"{BOTH}&{parameters}", 400)["error"]["message"].startswith(message)
+
+
+def test_values_are_said_per_request_when_rates_are_given(given: FlaskClient) -> None:
+    answer = get(given, f"{TOP}&a_rate=10&b_rate=20.5")
+    # 1600 samples over 40 s at 10 a second; 3200 at 20.5.
+    assert answer["a"]["per"] == {"unit": "request", "count": 400.0, "total": 4.0}
+    rows = {row["name"]: row for row in answer["rows"]}
+    assert (rows["work"]["a_per"], rows["work"]["b_per"]) == (3.0, 2400 / 820)
+    assert {name: row["direction"] for name, row in rows.items()} == {
+        "main": "same", "old": "vanished", "leaf": "vanished", "fresh": "new", "work": "same",
+    }  # fmt: skip
+    assert get(given, TOP)["b"]["per"] == {"unit": "second", "count": 40.0, "total": 80.0}
+    assert "requests a second" in get(given, f"{TOP}&a_rate=0", 400)["error"]["message"]
+
+
+def test_operators_apply_to_both_sides(given: FlaskClient) -> None:
+    answer = get(given, f"{TOP}&focus=%3Dwork&callees=work")
+    assert [(row["name"], row["a_total"], row["b_total"]) for row in answer["rows"]] == [("work", 1200, 2400)]
+    assert get(given, f"{TOP}&group=host", 400)["error"]["hint"].startswith("group it by thread")
+
+
+def test_a_canary_is_compared_in_the_minutes_both_ran() -> None:
+    made = FakeStore()
+    for window in range(6):
+        made.add([("shop", "a", "w", ["main"], 100)], START_NS + window * WINDOW_NS, "1")
+        if window >= 3:
+            made.add([("shop", "b", "w", ["main"], 200)], START_NS + window * WINDOW_NS, "2")
+    wide = BOTH.replace(f"until={START_S + 50}", f"until={START_S + 100}")
+    answer = get(client_of(made), f"{wide}&together=1")
+    assert [(side["from_s"], side["until_s"], side["total"]) for side in (answer["a"], answer["b"])] == [
+        (START_S + 30, START_S + 60, 300),
+        (START_S + 30, START_S + 60, 600),
+    ]
+    made.add([("shop", "b", "w", ["main"], 200)], START_NS + 60 * WINDOW_NS, "3")
+    never = wide.replace("%222%22", "%223%22").replace(f"until={START_S + 100}", f"until={START_S + 700}")
+    assert "never ran at the same time" in get(client_of(made), f"{never}&together=1", 400)["error"]["message"]

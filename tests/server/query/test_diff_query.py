@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+from server.profile.changed import changed_functions
 from server.profile.diff import Diff
 from server.query.complaint import QueryError
 from server.query.diff_query import DiffAnswer, diff_answer
@@ -103,3 +104,13 @@ def test_time_is_the_width_when_nothing_is_said() -> None:
     question = Question(parse_selector("cpu{}"), SPAN)
     found = diff_answer(query, question, question)
     assert (found.column.name, found.diff.a.sum, np.unique(found.diff.changes()).tolist()) == ("ns", 7 * PERIOD_NS, [0.0])
+
+
+def test_frames_without_names_of_two_builds_are_no_change_and_their_share_is_said() -> None:
+    store = FakeStore()
+    store.add([("shop", "a", "w", ["main", "?old", "f"], 1000), ("shop", "a", "w", ["main", "?old"], 1000)], START_NS, "1")
+    store.add([("shop", "a", "w", ["main", "?new", "f"], 1000), ("shop", "a", "w", ["main", "?new"], 1000)], START_NS, "2")
+    found = answer(store, 'cpu{version="1"}', 'cpu{version="2"}')
+    assert any("other places in another build" in note for note in found.notes)
+    assert not found.diff.is_beyond().any()
+    assert not changed_functions(found.diff, found.first_calls()).is_beyond.any()

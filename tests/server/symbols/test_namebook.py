@@ -125,11 +125,11 @@ def test_unknown_frames_give_module_and_address_and_are_not_named() -> None:
     frames = [(FILE, 2, 0x1010, 1), (FILE, 1, 0x1200, 0), (FILE, 1, 0x9000, 0), (KERNEL, 3, 0xF00, 0), (MODULE, 4, 0x77, 0)]
     names = Source().names(NameBook(), columns(*frames))
     assert shown(names) == [
-        ("[unknown] libc.so.6+0x401010", "libc.so.6", CodeKind.UNKNOWN),  # No table.
-        ("[unknown] app+0x401200", "app", CodeKind.UNKNOWN),  # No symbol there.
-        ("[unknown] app+0x9000", "app", CodeKind.UNKNOWN),  # In no segment: the file offset.
-        ("[unknown] kernel+0xf00", "kernel", CodeKind.KERNEL),
-        ("[unknown] ext4+0x77", "ext4", CodeKind.KERNEL),
+        ("[unknown] libc.so.6+0x401010", "libc.so.6 (build 03030303)", CodeKind.UNKNOWN),  # No table.
+        ("[unknown] app+0x401200", "app (build 01010101)", CodeKind.UNKNOWN),  # No symbol there.
+        ("[unknown] app+0x9000", "app (build 01010101)", CodeKind.UNKNOWN),  # In no segment: the file offset.
+        ("[unknown] kernel+0xf00", "kernel (build 04040404)", CodeKind.KERNEL),
+        ("[unknown] ext4+0x77", "ext4 (build 05050505)", CodeKind.KERNEL),
     ]
     assert not names.functions.is_named[names.function].any()
 
