@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from tests.kernels.offers import series_key
 
 WORKS = "works"
-ALL_COLLECTORS: Mapping[str, str] = {"cpu": WORKS, "cpu of a cgroup": WORKS, "kernel names": WORKS}
+ALL_COLLECTORS: Mapping[str, str] = dict.fromkeys(
+    ("cpu", "cpu of a cgroup", "kernel names", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp"), WORKS
+)
 
 
 @dataclass(frozen=True, slots=True)
