@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which column of a kind a graph is wide by, and which columns exist when nothing has been stored yet."""
 
+from collections.abc import Iterable
+
 from server.query.complaint import QueryError, did_you_mean
 from server.store.protocol import ColumnInfo, KindInfo
 from server.store.push import ValueMerge
@@ -18,11 +20,25 @@ CPU = KindInfo(
 )
 
 
+_COUNT, _NS = ColumnInfo("count", "count", ValueMerge.SUM), ColumnInfo("ns", "ns", ValueMerge.SUM)
+_KNOWN = {
+    DEFAULT_KIND: CPU.columns,
+    "time": (ColumnInfo("switches", "count", ValueMerge.SUM), ColumnInfo("cpu_ns", "ns", ValueMerge.SUM)),
+    "tcp": (ColumnInfo("events", "count", ValueMerge.SUM),),
+    **dict.fromkeys(("offcpu", "runqueue", "lock", "syscall", "syscall_stack"), (_COUNT, _NS)),
+}
+"""What can be asked of kinds that agents know and of which nothing was stored: they have no rows."""
+
+
 def with_columns(kind: KindInfo) -> KindInfo:
-    """Give a kind of which only accounts were stored, for nothing happened, the columns to ask for: then it has no rows."""
-    if kind.columns:
-        return kind
-    return CPU if kind.name == DEFAULT_KIND else KindInfo(kind.name, (ColumnInfo("count", "count", ValueMerge.SUM),))
+    """Give a kind of which only accounts were stored, for nothing happened, the columns to ask for."""
+    return kind if kind.columns else KindInfo(kind.name, _KNOWN.get(kind.name, (_COUNT,)))
+
+
+def kinds_to_ask(stored: Iterable[KindInfo]) -> dict[str, KindInfo]:
+    """Kinds by name: those stored, and those that agents know. A question for one of the latter is no mistake."""
+    known = {name: KindInfo(name, columns) for name, columns in _KNOWN.items()}
+    return known | {kind.name: with_columns(kind) for kind in stored}
 
 
 def width_column(kind: KindInfo, name: str = "") -> ColumnInfo:

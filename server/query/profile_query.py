@@ -14,7 +14,7 @@ from server.query.branches import Laid, Stacks, branches_of, separator
 from server.query.chosen import By, Chosen, split
 from server.query.complaint import QueryError, did_you_mean
 from server.query.idle import NEEDED, Idle, IdleShare, add_idle, can_be_idle, part
-from server.query.kinds import CPU, DEFAULT_KIND, width_column, with_columns
+from server.query.kinds import kinds_to_ask, width_column
 from server.query.merge import KeyWeights, key_weights
 from server.query.name_index import NameIndex
 from server.query.operators import NO_OPERATORS, Operators
@@ -107,7 +107,7 @@ class ProfileQuery:
 
     def choose(self, selector: Selector, span: TimeRange) -> Chosen:
         """Find the series of a selector. Raises QueryError for a kind or label that was never stored."""
-        kinds = {kind.name: with_columns(kind) for kind in self.store.kinds()} or {DEFAULT_KIND: CPU}
+        kinds = kinds_to_ask(self.store.kinds())
         check_names(selector, kinds, ())
         strange = [matcher for matcher in selector.of_series if matcher.label not in FIXED_LABELS]
         if strange:

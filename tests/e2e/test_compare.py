@@ -60,7 +60,7 @@ def page(browser: Browser) -> Iterator[Page]:
 def test_a_canary_names_what_changed_and_nothing_else(page: Page, server: RunningServer) -> None:
     page.goto(f"http://{server.http}/deploys")
     expect(page.locator("tbody tr")).to_contain_text(re.compile(r"shop1 → 2.*1 of 2"))
-    page.get_by_role("link", name="Compare canary").click()
+    page.get_by_role("link", name="Canary").click()
     page.wait_for_selector(".flame-canvas[data-boxes]")
     rows = page.locator(".changed-table tbody tr")
     expect(rows).to_have_count(3)
