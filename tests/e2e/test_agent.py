@@ -20,12 +20,13 @@ from tests.support.servers import READY_S, RunningServer, serving
 pytestmark = pytest.mark.skipif(bool(lacking_for_bpf()), reason=f"BPF: {lacking_for_bpf()}")
 
 MARKED = "[stack lost: map full]"
+BRISKLY = ("--rate-hz", "199", "--window-s", "1")
 
 
 @contextmanager
 def sampling(server: RunningServer, data: Path, *arguments: str) -> Iterator[None]:
     """An agent at work until the block ends; by then the server has its last window."""
-    command = ["agent.cli", "run", "--server", server.grpc, "--data-dir", str(data), *arguments]
+    command = ["agent.cli", "run", "--server", server.grpc, "--data-dir", str(data), "--kinds", "cpu", *arguments]
     child = Child.start("emberwatch-agent", command, READY_S)
     try:
         yield
@@ -69,22 +70,44 @@ def test_stacks_that_found_no_room_are_counted_on_the_page(tmp_path: Path) -> No
     assert quality["stack_lost_share"] == pytest.approx(stored_without / quality["stored"])
 
 
+@contextmanager
+def shell(script: str) -> Iterator["subprocess.Popen[str]"]:
+    """A shell that waits for lines to run its script by. An agent limited to it has few binaries to name, whatever else the host runs."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(["/bin/sh", "-c", script], stdin=pipe, stderr=subprocess.DEVNULL, text=True, process_group=0) as process:
+        try:
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def tell(process: "subprocess.Popen[str]", line: str) -> None:
+    assert process.stdin
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+
+
 def test_process_that_lives_a_second_is_named(tmp_path: Path) -> None:
     """Its file is gone and it has exited before anyone asks for its names; still the innermost frame of 95 % of its samples has a name."""
     built = Programs(tmp_path).path("spin")
-    with serving(tmp_path / "server") as server, sampling(server, tmp_path / "agent", "--rate-hz", "199", "--window-s", "1"):
-        for name in ("brief-a", "brief-b", "brief-c"):
-            brief = tmp_path / name
-            brief.write_bytes(built.read_bytes())
-            brief.chmod(0o755)
-            with subprocess.Popen([brief]) as process:
-                time.sleep(1)
-                process.kill()
-            brief.unlink()
-        for name in ("brief-a", "brief-b", "brief-c"):
-            shares = named_shares(server, name)
+    briefs = [tmp_path / name for name in ("brief-a", "brief-b", "brief-c")]
+    for brief in briefs:
+        brief.write_bytes(built.read_bytes())
+        brief.chmod(0o755)
+    with (
+        shell("while read brief; do timeout -s KILL 1 $brief; rm $brief; done") as process,
+        serving(tmp_path / "server") as server,
+        sampling(server, tmp_path / "agent", *BRISKLY, "--pid", str(process.pid)),
+    ):
+        for brief in briefs:
+            tell(process, str(brief))
+        until_s = time.monotonic() + 60
+        while any(brief.exists() for brief in briefs) and time.monotonic() < until_s:
+            time.sleep(0.1)
+        for brief in briefs:
+            shares = named_shares(server, brief.name)
             assert shares.get("main", 0) > 0.5, shares
-            leaves = server.get("top", query=f'cpu{{service="{name}"}}', limit="1000")["rows"]
+            leaves = server.get("top", query=f'cpu{{service="{brief.name}"}}', limit="1000")["rows"]
             assert sum(row["self_share"] for row in leaves if row["name"].startswith("[")) <= 0.05, leaves
 
 
@@ -92,14 +115,13 @@ def test_exec_and_fork_do_not_mix_names(tmp_path: Path) -> None:
     """The same PID runs two programs, one after the other: no frame of the first stands in the second, and the other way round."""
     programs = Programs(tmp_path)
     first, second = programs.path("shares"), programs.path("recursion")
-    script = f"timeout -s KILL 1 {first} & p=$!; wait $p; exec {second} 40"
     with (
+        shell(f"read go; (timeout -s KILL 1 {first} & p=$!; wait $p; exec {second} 40)") as process,
         serving(tmp_path / "server") as server,
-        sampling(server, tmp_path / "agent", "--rate-hz", "199", "--window-s", "1"),
-        subprocess.Popen(["/bin/sh", "-c", f"({script})"], stderr=subprocess.DEVNULL, process_group=0) as process,
+        sampling(server, tmp_path / "agent", *BRISKLY, "--pid", str(process.pid)),
     ):
+        tell(process, "go")
         time.sleep(3)
-        os.killpg(process.pid, signal.SIGKILL)
         shares, recursion = named_shares(server, "shares"), named_shares(server, "recursion")
     assert "busy_seventy" in shares
     assert "descend" not in shares
