@@ -14,6 +14,7 @@ import numpy as np
 
 from agent import health
 from agent.clock import Clock, next_boundary_ns
+from agent.collect.class_overrides import ClassOverrides
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
 from agent.config import Settings
@@ -117,7 +118,7 @@ class Collector:
         self._unwinder = self._start_unwinder(closing, cache / "unwind", FleetTableClient(client))
         self._layouts = LayoutKeeper()
         self._layout = self._layouts.current()
-        self._builder = WindowBuilder()
+        self._builder = WindowBuilder(ClassOverrides(settings.class_overrides()))
         limits = SpoolLimits(disk_bytes=settings.spool_bytes, age_s=settings.spool_h * 3600)
         self._spool = Spool(data / "spool", lambda: self._clock.unix_ns() / 1e9, limits)
         self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, write_kallsyms, data))
