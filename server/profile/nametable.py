@@ -120,17 +120,18 @@ class NameTable:
 
     def adopt(self, other: "NameTable", numbers: Sequence[int]) -> list[int]:
         """Take over rows of another table; gives their numbers here, in order."""
-        taken: list[int] = []
-        for number in numbers:
-            key = (other.names[number], other.binaries[number], other.sorts[number])
-            mine = self._intern(key, other.files[number], other.lines[number], other.codes[number]) if number else 0
-            self.flags[mine] |= other.flags[number]
-            if number in other.aliases:
-                self.aliases[mine] = other.aliases[number]
-            if number in other.builds:
-                self.builds[mine] = tuple(dict.fromkeys((*self.builds.get(mine, ()), *other.builds[number])))
-            taken.append(mine)
-        return taken
+        return [self.adopt_as(other, number, other.names[number]) for number in numbers]
+
+    def adopt_as(self, other: "NameTable", number: int, name: str) -> int:
+        """Take over a row of another table by another name; rows that become one have the file and line of the first."""
+        key = (name, other.binaries[number], other.sorts[number])
+        mine = self._intern(key, other.files[number], other.lines[number], other.codes[number]) if number else 0
+        self.flags[mine] |= other.flags[number]
+        if number in other.aliases:
+            self.aliases[mine] = other.aliases[number]
+        if number in other.builds:
+            self.builds[mine] = tuple(dict.fromkeys((*self.builds.get(mine, ()), *other.builds[number])))
+        return mine
 
     def flag(self, numbers: Indices, flags: npt.NDArray[np.uint8]) -> None:
         """Lay flags on names (those of marks, by the frames that carry them)."""
