@@ -18,6 +18,7 @@ _HOST_BYTES = 256
 """What the server takes as the value of a label."""
 KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp")
 """All there are, whether this kernel offers them or not."""
+WAIT_CLASSES = ("lock", "disk", "net", "pipe", "poll", "sleep", "page", "child", "other")
 Check = Callable[[Any], str | None]
 """Gives a sentence when a value cannot be used."""
 
@@ -59,6 +60,25 @@ def _kinds(value: str) -> str | None:
     return f"must be all or some of {', '.join(KINDS)}: not {', '.join(unknown)}" if unknown else None
 
 
+def _wait_classes(value: str) -> str | None:
+    seen = set()
+    for part in filter(None, map(str.strip, value.split(","))):
+        service, found, shown = _override(part)
+        if not service or found not in WAIT_CLASSES or shown not in WAIT_CLASSES:
+            return f"{part} must be SERVICE:CLASS=CLASS, of classes {', '.join(WAIT_CLASSES)}"
+        if (service, found) in seen:
+            return f"{found} of {service} is named twice"
+        seen.add((service, found))
+    return None
+
+
+def _override(part: str) -> tuple[str, str, str]:
+    """Service, class that is found, class that it is shown as. A service may have colons in its name."""
+    service, _, classes = part.rpartition(":")
+    found, _, shown = classes.partition("=")
+    return service.strip(), found.strip(), shown.strip()
+
+
 def _level(value: str) -> str | None:
     return None if value in {"debug", "info", "warning", "error"} else "must be debug, info, warning or error"
 
@@ -85,6 +105,7 @@ class Settings:
     events_per_s: int = _row(
         20_000, "Events a second and CPU above which a kind runs in duty cycles, scaled by time; 0 for no limit.", _between(0, 10**8)
     )
+    wait_classes: str = _row("", "Wait classes that a service has shown as others: SERVICE:CLASS=CLASS with commas between.", _wait_classes)
     stacks_entries: int = _row(0, "Stacks the kernel maps hold; 0 sizes them by CPUs, rate and window.", _between(0, 1 << 20))
 
     def pids(self) -> frozenset[int]:
@@ -95,6 +116,13 @@ class Settings:
         """Whether `kinds` names it, or all."""
         named = {part.strip() for part in self.kinds.split(",")}
         return kind in named or "all" in named
+
+    def class_overrides(self) -> dict[bytes, dict[bytes, bytes]]:
+        """`wait_classes` by service: the class that is found, and the one it is shown as."""
+        by_service: dict[bytes, dict[bytes, bytes]] = {}
+        for service, found, shown in map(_override, filter(None, map(str.strip, self.wait_classes.split(",")))):
+            by_service.setdefault(os.fsencode(service), {})[found.encode()] = shown.encode()
+        return by_service
 
     def host_name(self) -> bytes:
         """The name this host goes by."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from agent.collect.class_overrides import OFFCPU_KIND, ClassOverrides
 from agent.collect.kind_rows import CPU_KIND, KindRows, RowTable, row_table
 from agent.collect.locate import Locator
 from agent.collect.peers import PeerNames
@@ -59,7 +60,8 @@ class _Found:
 class WindowBuilder:
     """Builds batches; keeps what it learned of processes, places and thread names between windows."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: ClassOverrides | None = None) -> None:
+        self._classes = classes or ClassOverrides()
         self._places = PlaceTable()
         self._locator = Locator(self._places)
         self._threads = ThreadNames()
@@ -123,9 +125,10 @@ class WindowBuilder:
             seconds=np.where(kind.second_of_row >= 0, where.node_of_row[kind.second_of_row], 0),
             objects=self._objects_of_rows(kind, series, where),
             threads=self._threads_of_rows(table.keys["comm"][rows], series, where),
-            classes=_strings(kind.classes, kind.class_of_row, where.tables),
+            classes=self._classes_of_rows(kind, series, where),
         )
-        return merged(keys, [(column.merge, column.values) for column in kind.columns])
+        columns = self._classes.columns(kind, [key.service for key in where.series_keys], series)
+        return merged(keys, [(column.merge, column.values) for column in columns])
 
     def _threads_of_rows(self, comms: npt.NDArray[np.bytes_], series_of_row: Index, where: _Found) -> Index:
         """Answer the string of each row's thread name."""
@@ -137,6 +140,12 @@ class WindowBuilder:
         if kind.kind == TCP_KIND:
             return _strings_by_service(kind.objects, kind.object_of_row, self._peers.name, (series_of_row, where))
         return _strings(kind.objects, kind.object_of_row, where.tables)
+
+    def _classes_of_rows(self, kind: KindRows, series_of_row: Index, where: _Found) -> Index:
+        """Answer the string of each row's class; that of a wait is the config's to change."""
+        if kind.kind == OFFCPU_KIND:
+            return _strings_by_service(kind.classes, kind.class_of_row, self._classes.name, (series_of_row, where))
+        return _strings(kind.classes, kind.class_of_row, where.tables)
 
 
 def _strings_by_service(texts: Sequence[bytes], of_row: Index, name: Callable[[bytes, bytes], bytes], found: tuple[Index, _Found]) -> Index:

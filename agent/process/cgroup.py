@@ -42,6 +42,16 @@ def parse_cgroup(raw: bytes) -> CgroupNames:
     return CgroupNames(container, unit)
 
 
+def cpu_cgroup(raw: bytes) -> tuple[bool, bytes]:
+    """Whether it lies in a hierarchy of version 1, and the path of the cgroup that limits a process's CPU; b"/" when none does."""
+    lines = [line.split(b":", 2) for line in raw.split(b"\n")]
+    whole = [line for line in lines if len(line) == 3]
+    old = next((path for _, controllers, path in whole if b"cpu" in controllers.split(b",")), None)
+    if old is not None:
+        return True, old
+    return False, next((path for number, _, path in whole if number == b"0"), b"/")
+
+
 def _paths(raw: bytes) -> list[bytes]:
     lines = [line.split(b":", 2) for line in raw.split(b"\n")]
     whole = [line for line in lines if len(line) == 3]

@@ -14,6 +14,7 @@ import numpy as np
 
 from agent import health
 from agent.clock import Clock, next_boundary_ns
+from agent.collect.class_overrides import ClassOverrides
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
 from agent.config import Settings
@@ -22,6 +23,7 @@ from agent.kernel.kallsyms_child import write_kallsyms
 from agent.kernel.layout import LayoutKeeper
 from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
+from agent.process.throttling import Throttling
 from agent.profilers.cpu import CpuSettings
 from agent.profilers.event_host import EventSettings
 from agent.profilers.suite import Suite
@@ -38,6 +40,7 @@ from agent.runner.unwind_tables import TableCounts
 from agent.runner.unwinder import Sources as UnwindSources
 from agent.runner.unwinder import Unwinder, samples_by_process
 from agent.runner.uploader import Sources, Uploader
+from agent.runner.withheld_cpu import WithheldCpu
 from agent.ship.client import Client
 from agent.ship.fleet_tables import FleetTableClient
 from agent.ship.sender import Sender
@@ -114,10 +117,11 @@ class Collector:
         self._profiler = self._suite.cpu
         self._processes = ProcessTable(ProcessSettings())
         closing.callback(self._processes.close)
+        self._withheld = WithheldCpu(Throttling())
         self._unwinder = self._start_unwinder(closing, cache / "unwind", FleetTableClient(client))
         self._layouts = LayoutKeeper()
         self._layout = self._layouts.current()
-        self._builder = WindowBuilder()
+        self._builder = WindowBuilder(ClassOverrides(settings.class_overrides()))
         limits = SpoolLimits(disk_bytes=settings.spool_bytes, age_s=settings.spool_h * 3600)
         self._spool = Spool(data / "spool", lambda: self._clock.unix_ns() / 1e9, limits)
         self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, write_kallsyms, data))
@@ -166,7 +170,7 @@ class Collector:
 
     def _window(self) -> None:
         """From the maps of the kernel to a record in the spool."""
-        drain = self._suite.drain()
+        drain = self._withheld.add(self._suite.drain())
         offset = self._clock.offset()
         self._layout = layout = self._layouts.current()
         facts = WindowFacts(

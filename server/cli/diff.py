@@ -4,8 +4,10 @@ of a mixed pair the server gives folded stacks.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 
 from server.cli.ask import Api
@@ -13,7 +15,7 @@ from server.cli.diff_formats import ROWS_SHOWN, DiffFormat
 from server.errors import BadRequest, ServerError
 from server.http.diff_json import DiffSort, Search, diff_json, diff_table_json
 from server.http.sizes import DEFAULT_WIDTH_PX
-from server.interop.folded import Imported, export_two_counts, import_text
+from server.interop.folded import FoldedLines, Imported, export_two_counts, import_text
 from server.interop.folded_diff import FoldedSide, folded_diff
 from server.interop.pprof import is_pprof, read_pprof
 from server.profile.cut import View
@@ -22,7 +24,10 @@ from server.query.complaint import QueryError
 from server.query.operators import NO_OPERATORS, Operators
 from server.query.selector import parse_selector
 
-MOST_FILE_BYTES = 512 << 20
+MOST_PPROF_BYTES = 512 << 20
+MOST_LINE_BYTES = 64 << 20
+"""A stack of 30,000 frames with names of 2,000 characters."""
+_PPROF_HEAD_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +94,32 @@ def _read(side: Given, api: Api) -> FoldedSide:
         body = api.get("flamegraph", query=side.text, **{"from": side.start}, until=side.until, format="folded", group="thread")
         return FoldedSide(side.text, import_text(body.decode("utf-8", "surrogateescape")))
     path = Path(side.text)
+    with _opened(path) as file:
+        if not is_pprof(file.peek(_PPROF_HEAD_BYTES)):
+            return FoldedSide(side.text, FoldedLines(_lines(path)))
+        body = file.read(MOST_PPROF_BYTES + 1)
+    if len(body) > MOST_PPROF_BYTES:
+        raise BadRequest(f"{path} is larger than {MOST_PPROF_BYTES >> 20} MiB")
+    return FoldedSide(side.text, Imported(read_pprof(body)), has_threads=False)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file, read as they are asked for: it may be larger than memory."""
+    with _opened(path) as file:
+        while line := file.readline(MOST_LINE_BYTES + 1):
+            if len(line) > MOST_LINE_BYTES:
+                raise BadRequest(f"{path} has a line of more than {MOST_LINE_BYTES >> 20} MiB")
+            yield line.decode("utf-8", "surrogateescape")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
+    """Read a file in here. Raises ServerError when that fails."""
     try:
         with path.open("rb") as file:
-            body = file.read(MOST_FILE_BYTES + 1)
+            yield file
     except OSError as error:
         raise ServerError(f"cannot read {path}: {error.strerror}") from error
-    if len(body) > MOST_FILE_BYTES:
-        raise BadRequest(f"{path} is larger than {MOST_FILE_BYTES >> 20} MiB")
-    if is_pprof(body):
-        return FoldedSide(side.text, Imported(read_pprof(body)), has_threads=False)
-    return FoldedSide(side.text, import_text(body.decode("utf-8", "surrogateescape")))
 
 
 def _compared_here(a: FoldedSide, b: FoldedSide, how: How) -> bytes:

@@ -68,6 +68,7 @@ def table_json(profile: Profile, table: Table) -> Json:
             "file": names.files[n],
             "line": names.lines[n],
             "code": names.codes[n],
+            "builds": names.builds.get(n, ()),
             "self": own,
             "total": value,
             "self_share": share(own, total),
@@ -109,6 +110,7 @@ def quality_json(quality: Quality) -> Json:
         "unnamed_share": stacks.unnamed,
         "unknown_share": stacks.unknown,
         "unwind_stopped_share": stacks.unwind_stopped,
+        "kernel_hidden_share": stacks.kernel_hidden,
         "whole_share": stacks.whole,
         "hosts": quality.hosts,
         "hosts_silent": list(quality.hosts_silent),
@@ -222,6 +224,7 @@ def function_columns(table: NameTable, shown: Cut) -> tuple[Json, list[str], lis
         "file": [number(table.files[n]) for n in chosen],
         "line": [table.lines[n] for n in chosen],
         "code": [table.codes[n] for n in chosen],
+        "builds": [[number(build) for build in table.builds.get(n, ())] for n in chosen],
     }
     numbers = {n: i for i, n in enumerate(chosen)} | {0: ROOT_FUNCTION, TRIMMED: TRIMMED}
     as_function = np.array([numbers[n] for n in distinct.tolist()], np.intp)

@@ -107,21 +107,40 @@ def export_stacks(stacks: Iterable[FoldedStack]) -> Iterator[str]:
         yield f"{';'.join([escape(stack.thread), *map(_frame_text, stack.frames)])} {stack.count}"
 
 
+class FoldedLines:
+    """The stacks of lines as they are read: nothing is kept of them but each frame and thread once, and what was rejected so far.
+
+    Lines that are not `stack count` are counted with line number and reason; CRLF ends a line too.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = lines
+        self.rejected: list[Rejected] = []
+        """The first ones."""
+        self.rejected_total = 0
+
+    @property
+    def stacks(self) -> Iterator[FoldedStack]:
+        """All of them, once."""
+        frames, threads = dict[str, Frame](), dict[str, str]()
+        for number, line in enumerate(self._lines, 1):
+            parsed = _parse(line.removesuffix("\n").removesuffix("\r"), frames, threads)
+            if isinstance(parsed, FoldedStack):
+                yield parsed
+                continue
+            self.rejected_total += 1
+            if len(self.rejected) < MOST_REJECTED_KEPT:
+                self.rejected.append(Rejected(number, parsed))
+
+
 def import_text(text: str) -> Imported:
-    """Read folded text. Lines that are not `stack count` are counted with line number and reason; CRLF ends a line too."""
-    imported, frames = Imported(), dict[str, Frame]()
+    """Read folded text, whole (see FoldedLines)."""
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    for number, line in enumerate(lines, 1):
-        parsed = _parse(line.removesuffix("\r"), frames)
-        if isinstance(parsed, FoldedStack):
-            imported.stacks.append(parsed)
-            continue
-        imported.rejected_total += 1
-        if len(imported.rejected) < MOST_REJECTED_KEPT:
-            imported.rejected.append(Rejected(number, parsed))
-    return imported
+    read = FoldedLines(lines)
+    stacks = list(read.stacks)
+    return Imported(stacks, read.rejected, read.rejected_total)
 
 
 class _NamesAsText:
@@ -146,8 +165,8 @@ def _frame_text(frame: Frame) -> str:
     return text[:-1] + r"\x5d" if text.endswith(KERNEL_SUFFIX) else text
 
 
-def _parse(line: str, known: dict[str, Frame]) -> FoldedStack | str:
-    """Read one line, or say why not. `known` holds frames by their text: stacks share them."""
+def _parse(line: str, known: dict[str, Frame], threads: dict[str, str]) -> FoldedStack | str:
+    """Read one line, or say why not. `known` holds frames by their text, `threads` their names: stacks share them."""
     if not line.strip():
         return "blank line"
     path, space, count = line.rpartition(" ")
@@ -161,7 +180,7 @@ def _parse(line: str, known: dict[str, Frame]) -> FoldedStack | str:
     for text in frames:
         if text not in known:
             known[text] = _parse_frame(text)
-    return FoldedStack(unescape(thread), tuple(known[text] for text in frames), int(count))
+    return FoldedStack(threads.setdefault(thread, unescape(thread)), tuple(known[text] for text in frames), int(count))
 
 
 def _parse_frame(text: str) -> Frame:

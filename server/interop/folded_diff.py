@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Diffs of folded files: each is one piece of counts, so its noise is that of counting (see server.profile.diff)."""
 
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from server.errors import BadRequest
-from server.interop.folded import FoldedStack, Frame, Imported
+from server.interop.folded import FoldedLines, FoldedStack, Frame, Imported
 from server.profile.calltree import ROOT, Indices
 from server.profile.diff import U64, Side, compare
 from server.profile.names import CodeKind, FunctionTable
@@ -28,7 +29,8 @@ class FoldedSide:
 
     text: str
     """Name of the file, or the selector that a server was asked for."""
-    imported: Imported
+    imported: Imported | FoldedLines
+    """Lines are read while the sides are compared."""
     has_threads: bool = True
     """The outermost name of each stack is its thread's; pprof has none."""
 
@@ -57,29 +59,47 @@ def folded_diff(a: FoldedSide, b: FoldedSide, operators: Operators = NO_OPERATOR
 
 
 class _Prefixes:
-    """The prefix tree of stacks, both sides' in one."""
+    """The prefix tree of stacks, both sides' in one. It grows with the distinct stacks; what is read of a file is not kept."""
 
     def __init__(self, with_threads: bool) -> None:
         self.table = NameTable()
         self._with_threads = with_threads
-        self._nodes: dict[tuple[int, str | Frame], int] = {}
+        self._numbers: dict[str | Frame, int] = {}
+        """Of threads and frames, as they come."""
+        self._nodes: dict[int, int] = {}
+        """By parent << 32 | number: one int takes a third of a tuple's memory."""
+        # The stack before: sorted files share most of it with the next one.
+        self._path: tuple[str | Frame, ...] = ()
+        self._trail = [ROOT]
+
+    def __len__(self) -> int:
+        """Number of nodes, the root included."""
+        return len(self._nodes) + 1
 
     def add(self, stack: FoldedStack) -> int:
         """Give the node of a stack."""
-        node = ROOT
         path: tuple[str | Frame, ...] = (stack.thread, *stack.frames) if self._with_threads else stack.frames
-        for frame in path:
-            node = self._nodes.setdefault((node, frame), len(self._nodes) + 1)
+        shared = next(
+            (i for i, (old, new) in enumerate(zip(self._path, path, strict=False)) if old is not new), min(len(self._path), len(path))
+        )
+        del self._trail[shared + 1 :]
+        node = self._trail[-1]
+        for frame in path[shared:]:
+            number = self._numbers.setdefault(frame, len(self._numbers))
+            node = self._nodes.setdefault(node << 32 | number, len(self._nodes) + 1)
+            self._trail.append(node)
+        self._path = path
         return node
 
     def columns(self) -> tuple[Indices, Indices]:
         """Give parents and names by node."""
-        frames = sorted({frame for _, frame in self._nodes if isinstance(frame, Frame)}, key=lambda frame: (frame.name, frame.is_kernel))
-        numbers: dict[str | Frame, int] = dict(zip(frames, self.table.intern(_functions(frames)).tolist(), strict=True))
-        numbers |= {label: self.table.label(label) for _, label in self._nodes if isinstance(label, str)}
-        parents = [ROOT, *(parent for parent, _ in self._nodes)]
-        names = [0, *(numbers[frame] for _, frame in self._nodes)]
-        return np.array(parents, np.intp), np.array(names, np.intp)
+        frames = sorted((one for one in self._numbers if isinstance(one, Frame)), key=lambda frame: (frame.name, frame.is_kernel))
+        in_table: dict[str | Frame, int] = dict(zip(frames, self.table.intern(_functions(frames)).tolist(), strict=True))
+        in_table |= {label: self.table.label(label) for label in self._numbers if isinstance(label, str)}
+        numbers = np.array([0, *(in_table[one] for one in self._numbers)], np.intp)
+        keys = np.fromiter(self._nodes, np.int64, len(self._nodes))
+        names = numbers[np.concatenate([[0], (keys & 0xFFFFFFFF) + 1])]
+        return np.concatenate([[ROOT], keys >> 32]), names
 
 
 def _functions(frames: list[Frame]) -> FunctionTable:
@@ -96,11 +116,18 @@ def _functions(frames: list[Frame]) -> FunctionTable:
 
 
 def _side(prefixes: _Prefixes, given: FoldedSide) -> tuple[Indices, U64]:
-    stacks = given.imported.stacks
-    if sum(stack.count for stack in stacks) >= MOST_SAMPLES:
-        raise BadRequest(f"the counts of {given.text} add up to 2^53 or more, which cannot be added exactly")
-    nodes = np.array([prefixes.add(stack) for stack in stacks], np.intp)
-    return nodes, np.array([stack.count for stack in stacks], np.uint64)
+    """Give the nodes in which stacks of a side end, and their counts."""
+    counts, total = array("Q"), 0
+    for stack in given.imported.stacks:
+        total += stack.count
+        if total >= MOST_SAMPLES:
+            raise BadRequest(f"the counts of {given.text} add up to 2^53 or more, which cannot be added exactly")
+        node = prefixes.add(stack)
+        counts.frombytes(bytes(counts.itemsize * max(0, len(prefixes) - len(counts))))
+        counts[node] += stack.count
+    by_node = np.array(counts, np.uint64)
+    nodes = np.flatnonzero(by_node)
+    return nodes, by_node[nodes]
 
 
 def _rejected(*sides: FoldedSide) -> Iterable[str]:

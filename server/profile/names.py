@@ -64,6 +64,8 @@ class FunctionTable:
     """Line in the file; 0 when not known."""
     aliases: list[tuple[str, ...]] = field(default_factory=list)
     """Other names of the same code, by which it is found too; shorter than the other columns where the last ones have none."""
+    builds: list[tuple[str, ...]] = field(default_factory=list)
+    """Build ids of the binaries it was met in, in hex, the latest last; shorter than the other columns as well."""
 
     def __len__(self) -> int:
         return len(self.names)

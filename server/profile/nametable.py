@@ -29,6 +29,8 @@ class PathFlag(IntFlag):
     """A frame whose place could not be had: process gone, no mapping, nothing behind the address."""
     UNWIND_STOPPED = 16
     """Its outermost frames were not found."""
+    KERNEL_HIDDEN = 32
+    """Kernel frames that the kernel did not tell the addresses of."""
 
 
 BROKEN = PathFlag.TRUNCATED | PathFlag.STACK_LOST | PathFlag.UNKNOWN | PathFlag.UNWIND_STOPPED
@@ -50,7 +52,7 @@ _MARK_FLAGS: dict[int, PathFlag] = {
     marks_pb2.MARK_UNREADABLE_FILE: PathFlag.UNKNOWN,
     **dict.fromkeys(range(marks_pb2.MARK_UNWIND_STOPPED_NO_MAPPING, marks_pb2.MARK_UNWIND_STOPPED_NO_TABLE + 1), PathFlag.UNWIND_STOPPED),
     marks_pb2.MARK_JIT: PathFlag.UNNAMED,
-    marks_pb2.MARK_KERNEL_HIDDEN: PathFlag.UNNAMED,
+    marks_pb2.MARK_KERNEL_HIDDEN: PathFlag.UNNAMED | PathFlag.KERNEL_HIDDEN,
 }
 
 
@@ -86,6 +88,8 @@ class NameTable:
         self.sorts: list[NameSort] = [NameSort.LABEL]
         self.aliases: dict[int, tuple[str, ...]] = {}
         """Other names of a function's code, by which it is found as well."""
+        self.builds: dict[int, tuple[str, ...]] = {}
+        """Build ids of the binaries a function was met in, as far as they are known."""
         self._numbers: dict[tuple[str, str, NameSort], int] = {}
         self._ranks: Indices = np.zeros(0, np.intp)
 
@@ -103,6 +107,7 @@ class NameTable:
             if not named:
                 self.flags[number] |= PathFlag.UNNAMED
         self.aliases.update((number, some) for number, some in zip(numbers, functions.aliases, strict=False) if some)
+        self.builds.update((number, some) for number, some in zip(numbers, functions.builds, strict=False) if some)
         return np.array(numbers, np.intp)
 
     def label(self, name: str) -> int:
@@ -115,15 +120,18 @@ class NameTable:
 
     def adopt(self, other: "NameTable", numbers: Sequence[int]) -> list[int]:
         """Take over rows of another table; gives their numbers here, in order."""
-        taken: list[int] = []
-        for number in numbers:
-            key = (other.names[number], other.binaries[number], other.sorts[number])
-            mine = self._intern(key, other.files[number], other.lines[number], other.codes[number]) if number else 0
-            self.flags[mine] |= other.flags[number]
-            if number in other.aliases:
-                self.aliases[mine] = other.aliases[number]
-            taken.append(mine)
-        return taken
+        return [self.adopt_as(other, number, other.names[number]) for number in numbers]
+
+    def adopt_as(self, other: "NameTable", number: int, name: str) -> int:
+        """Take over a row of another table by another name; rows that become one have the file and line of the first."""
+        key = (name, other.binaries[number], other.sorts[number])
+        mine = self._intern(key, other.files[number], other.lines[number], other.codes[number]) if number else 0
+        self.flags[mine] |= other.flags[number]
+        if number in other.aliases:
+            self.aliases[mine] = other.aliases[number]
+        if number in other.builds:
+            self.builds[mine] = tuple(dict.fromkeys((*self.builds.get(mine, ()), *other.builds[number])))
+        return mine
 
     def flag(self, numbers: Indices, flags: npt.NDArray[np.uint8]) -> None:
         """Lay flags on names (those of marks, by the frames that carry them)."""

@@ -39,6 +39,7 @@ def distinct_names(functions: FunctionTable, parts: FrameParts, first: int, *, i
         files=[path or functions.files[row] for path, row in zip(files, rows, strict=True)],
         lines=np.where(lines > 0, lines, functions.lines[rows]).astype(np.int32),
         aliases=[functions.aliases[row] if row < len(functions.aliases) else () for row in rows],
+        builds=[functions.builds[row] if row < len(functions.builds) else () for row in rows],
     )
     return table, place
 

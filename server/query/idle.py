@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 
 from server.query.merge import Keep, KeyWeights, Mask, ServiceWeights
 from server.query.row_filter import text_of, used_numbers
 from server.store.protocol import KindInfo, ServiceDictionary
+
+Numbers = npt.NDArray[np.int64]
 
 IDLE_CLASSES = ("poll", "sleep")
 ALIKE = "alike"
@@ -98,11 +101,22 @@ def part(weights: KeyWeights, idle: Idle, column: str, hosts: int) -> tuple[KeyW
 
 def _masks(service: ServiceWeights, thread_ns: int) -> dict[str, Mask]:
     """Keys that wait for work, each in one mask."""
-    dictionary, ns, count = service.dictionary, service.columns["ns"], service.columns["count"]
+    dictionary = service.dictionary
     masks = {name: class_mask(dictionary, (name,)) for name in IDLE_CLASSES}
-    can_be_pool = class_mask(dictionary, _POOL_CLASSES)
-    masks[ALIKE] = can_be_pool & (ns >= _FEWEST_ALIKE * thread_ns) & (ns >= _LONG_NS * np.maximum(count, 1))
+    in_pools = np.flatnonzero(class_mask(dictionary, _POOL_CLASSES) & (service.columns["ns"] > 0))
+    pool_of_key = _pools(dictionary, in_pools)
+    ns, count = (np.bincount(pool_of_key, service.columns[name][in_pools]) for name in NEEDED)
+    is_idle = (ns >= _FEWEST_ALIKE * thread_ns) & (ns >= _LONG_NS * np.maximum(count, 1))
+    masks[ALIKE] = np.zeros(dictionary.sizes[2], np.bool_)
+    masks[ALIKE][in_pools] = is_idle[pool_of_key]
     return masks
+
+
+def _pools(dictionary: ServiceDictionary, keys: Numbers) -> Numbers:
+    """Number the pools of some keys: of one stack, class and thread name, whoever wakes them."""
+    names = dictionary.key_threads[keys].astype(np.int64) * len(dictionary.strings) + dictionary.key_classes[keys]
+    kinds, kind_of_key = np.unique(names, return_inverse=True)
+    return np.unique(dictionary.key_stacks[keys] * np.int64(len(kinds)) + kind_of_key, return_inverse=True)[1]
 
 
 def _only(service: ServiceWeights, kept: Mask) -> ServiceWeights:

@@ -58,6 +58,8 @@ class StackShares:
     """Some frame's place could not be had."""
     unwind_stopped: float = 0.0
     """The outermost frames were not found."""
+    kernel_hidden: float = 0.0
+    """Kernel frames have no names, because the kernel hides its addresses from the agent (kptr_restrict)."""
     whole: float = 1.0
     """No frame is missing or unknown."""
 
@@ -113,6 +115,7 @@ def stack_shares(weighed: WeighedTree) -> StackShares:
         unnamed=share(value_of_leaves(weighed, is_unnamed), total),
         unknown=share(value_with_flags(weighed, PathFlag.UNKNOWN), total),
         unwind_stopped=share(value_with_flags(weighed, PathFlag.UNWIND_STOPPED), total),
+        kernel_hidden=share(value_with_flags(weighed, PathFlag.KERNEL_HIDDEN), total),
         whole=1.0 - share(value_with_flags(weighed, BROKEN), total),
     )
 

@@ -50,7 +50,8 @@ class BinaryNames:
         self._module = module_name(binary.kind, binary.path)
         # A place without a name is the same only in the same build: what it belongs to says which.
         build = (binary.build_id or binary.content_hash).hex()[:BUILD_DIGITS]
-        self._build = f"{self._module} (build {build})" if build else self._module
+        self._owner = f"{self._module} (build {build})" if build else self._module
+        self._build_id = binary.build_id.hex()
         self._is_kernel = binary.kind in _KERNEL_KINDS
         self._of_symbol = np.full(0 if table is None else len(table), -1, np.int32)
         self._of_text = np.full(texts, -1, np.int32)
@@ -65,9 +66,11 @@ class BinaryNames:
         bare = numbers < 0
         code = CodeKind.KERNEL if self._is_kernel else CodeKind.UNKNOWN
         numbers[bare] = [
-            self._book.functions.number(f"[unknown] {self._module}+{address:#x}", self._build, code, is_named=False)
+            self._book.functions.number(f"[unknown] {self._module}+{address:#x}", self._owner, code, is_named=False)
             for address in addresses[parts.frames[bare]].tolist()
         ]
+        for number in np.unique(numbers[bare]).tolist():
+            self._book.functions.met_in(number, self._build_id)
         return numbers
 
     def files(self, texts: I64) -> I32:
@@ -103,7 +106,9 @@ class BinaryNames:
             also = tuple(dict.fromkeys(other.name for other in others[at : at + len(some)] if other.name != name.name))
             at += len(some)
             code = CodeKind.KERNEL if self._is_kernel else name.code
-            numbers.append(self._book.functions.number(name.name, self._module, code, raw_name=own, aliases=also))
+            number = self._book.functions.number(name.name, self._module, code, raw_name=own, aliases=also)
+            self._book.functions.met_in(number, self._build_id)
+            numbers.append(number)
         return numbers
 
 

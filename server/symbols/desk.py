@@ -172,8 +172,13 @@ _JIT_WORDS = (
     "Have the run time write a perf map: node --perf-basic-prof, Python 3.12 -X perf, Java jcmd PID Compiler.perfmap or "
     "-XX:+DumpPerfMapAtExit, with -XX:+PreserveFramePointer for whole stacks."
 )
-_HIDDEN_WORDS = "The kernel hides its addresses from the agent. Run the agent as root, or:"
-_KERNEL_WORDS = "Its names come from the agents that run it. They need to be root, or kernel.kptr_restrict must not hide them."
+_HIDDEN_WORDS = (
+    "The kernel hides its addresses from the agent. Run the agent as root or with CAP_SYSLOG; "
+    "where kernel.kptr_restrict is 2, which hides them from everybody:"
+)
+_KERNEL_WORDS = (
+    "Its names come from the agents that run it. They need to be root or to have CAP_SYSLOG, and kernel.kptr_restrict must not be 2."
+)
 _PACKAGE_WORDS = "Install its debug package (Debian's debug archive) on the server's host. It is found in ten minutes, or by Try again."
 _WORDS = {
     Why.STRIPPED: "Upload the file as it was before it was stripped, or its debug file.",

@@ -7,6 +7,8 @@ from server.profile.names import CodeKind, FunctionTable
 
 UNNAMED = 0
 """Row 0: what the empty frame and frames of kinds from the future are."""
+MOST_BUILDS = 8
+"""Build ids kept of one function: those met last."""
 
 
 class FunctionNumbers:
@@ -20,6 +22,7 @@ class FunctionNumbers:
         self._codes: list[int] = []
         self._is_named: list[bool] = []
         self._aliases: list[tuple[str, ...]] = []
+        self._builds: list[tuple[str, ...]] = []
         self._frozen: FunctionTable | None = None
         self.number("[unknown]", "", CodeKind.UNKNOWN, is_named=False)
 
@@ -38,7 +41,15 @@ class FunctionNumbers:
         self._codes.append(code)
         self._is_named.append(is_named)
         self._aliases.append(aliases)
+        self._builds.append(())
         return number
+
+    def met_in(self, number: int, build: str) -> None:
+        """Note that a function is in this build of its binary; "" when that is not known."""
+        builds = self._builds[number]
+        if build and build not in builds:
+            self._builds[number] = (*builds, build)[-MOST_BUILDS:]
+            self._frozen = None
 
     def freeze(self) -> FunctionTable:
         """All functions so far, in lists of their own; the same object as long as nothing was added."""
@@ -53,5 +64,6 @@ class FunctionNumbers:
                 [""] * count,
                 np.zeros(count, np.int32),
                 list(self._aliases),
+                list(self._builds),
             )
         return self._frozen

@@ -3,8 +3,9 @@
 
 import pytest
 
-from agent.config import Settings, as_mapping, checked
+from agent.config import WAIT_CLASSES, Settings, as_mapping, checked
 from agent.errors import ConfigError
+from agent.profilers.wait_classes import NAMES
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,10 @@ from agent.errors import ConfigError
         ({"server": "127.0.0.1:²"}, "server is '127.0.0.1:²': must be HOST:PORT"),
         ({"server": "\udcff:4041"}, "must be HOST:PORT"),
         ({"server": f"{'a' * 64}:4041"}, "must be HOST:PORT"),
+        ({"wait_classes": "web:net"}, "wait_classes is 'web:net': web:net must be SERVICE:CLASS=CLASS, of classes lock, disk"),
+        ({"wait_classes": "net=poll"}, "must be SERVICE:CLASS=CLASS"),
+        ({"wait_classes": "web:net=idle"}, "must be SERVICE:CLASS=CLASS"),
+        ({"wait_classes": "web:net=poll,web:net=disk"}, "net of web is named twice"),
         ({"host": "n" * 257}, "must have at most 256 bytes"),
     ],
 )
@@ -30,6 +35,21 @@ def test_settings_survive_the_way_to_the_collector() -> None:
     settings = Settings(rate_hz=49, pid="7,23")
     assert Settings(**as_mapping(settings)) == settings  # type: ignore[arg-type]
     assert settings.pids() == {7, 23}
+
+
+def test_wait_classes_are_told_by_service() -> None:
+    """Names of services are bytes and may hold colons."""
+    settings = checked(Settings(wait_classes="postgres:net=poll, postgres:pipe=other,a:b:net=poll,\udcff:sleep=other,"))
+    assert settings.class_overrides() == {
+        b"postgres": {b"net": b"poll", b"pipe": b"other"},
+        b"a:b": {b"net": b"poll"},
+        b"\xff": {b"sleep": b"other"},
+    }
+    assert checked(Settings()).class_overrides() == {}
+
+
+def test_wait_classes_are_those_of_the_one_table() -> None:
+    assert sorted(WAIT_CLASSES) == sorted(name.decode() for name in NAMES)
 
 
 def test_host_name_is_bytes_whatever_they_are() -> None:

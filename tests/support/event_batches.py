@@ -37,7 +37,7 @@ KINDS: Mapping[str, Columns] = {
     "runqueue": [*_TIMED, *_histogram("bucket")],
     "time": [
         *_sums("count", "switches"),
-        *_sums("ns", "cpu_ns", "runnable_ns", *(f"{wait}_ns" for wait in WAITS)),
+        *_sums("ns", "cpu_ns", "runnable_ns", *(f"{wait}_ns" for wait in WAITS), "throttled_ns", "steal_ns"),
         ("threads", "count", pb.MERGE_MAX),
     ],
     "lock": [*_TIMED, *_histogram("bucket")],

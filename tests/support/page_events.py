@@ -113,7 +113,8 @@ def _time(chance: random.Random, busy: float, is_bad: bool) -> EventRow:
         "pipe": 1.1, "page": 0.4 * busy, "child": 0.5, "other": 0.8, "poll": 236.0, "sleep": 38.0,
     }  # fmt: skip
     jitter = {f"{name}_ns": int(value * SECOND * chance.uniform(0.92, 1.08)) for name, value in seconds.items()}
-    return EventRow({"switches": int(23_000 * busy), "threads": 32, **jitter}, "checkout")
+    withheld = {"throttled_ns": int((0.9 * busy + 6 * is_bad) * SECOND), "steal_ns": int(0.2 * busy * SECOND)}
+    return EventRow({"switches": int(23_000 * busy), "threads": 32, **jitter, **withheld}, "checkout")
 
 
 def _wait(seconds: float, count: int, **parts: Any) -> EventRow:

@@ -27,6 +27,10 @@ class Function:
     line: int = 0
 
 
+BUILD = "bd65d0de8a3c4f0a92f13a5cc0a4a1d7be90cbd5"
+"""Build id of all binaries."""
+
+
 @dataclass(slots=True)
 class Node:
     """A frame in the tree; `self_samples` are those that end in it."""
@@ -258,6 +262,7 @@ def flamegraph_nodes(view: Node, total: int, width_px: float, search: str) -> tu
             columns[key].append(strings.setdefault(text, len(strings)))  # type: ignore[attr-defined]
         columns["line"].append(function.line)  # type: ignore[attr-defined]
         columns["code"].append(function.code)  # type: ignore[attr-defined]
+    columns["builds"] = [[strings.setdefault(BUILD, len(strings))] if binary else [] for binary in columns["binary"]]
     return {"strings": list(strings), "functions": columns, "nodes": nodes}, {}, matched_total, trimmed_frames
 
 
@@ -283,6 +288,7 @@ def top_rows(root: Node) -> list[Json]:
             "file": each.file,
             "line": each.line,
             "code": each.code,
+            "builds": [BUILD] if each.binary else [],
             "self": own[each] * TICK_NS,
             "total": whole[each] * TICK_NS,
             "self_share": own[each] / total,

@@ -279,7 +279,7 @@ def _quality(scenario: str, total: int) -> Json:
         "expected": total + idle + gone, "stored": total, "idle": idle, "filtered": 0, "lost": lost,
         "lost_share": gone / max(1, total + gone), "stack_lost": {"STACK_EFAULT_USER": 67} if total else {},
         "stack_lost_share": 0.002, "truncated_share": 0.014 if scenario == "partial" else 0.0, "unnamed_share": 0.004,
-        "unwind_stopped_share": 0.003,
+        "unwind_stopped_share": 0.003, "kernel_hidden_share": 0.031 if scenario == "partial" else 0.0,
         "unknown_share": 0.0, "whole_share": 0.998, "hosts": 0 if scenario == "empty" else 41 if scenario == "partial" else 44,
         "hosts_silent": ["web-3", "web-9", "web-12"] if scenario == "partial" else [],
     }  # fmt: skip

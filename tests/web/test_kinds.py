@@ -59,6 +59,11 @@ def test_where_the_second_went_leads_to_its_waits(open_page: Open) -> None:
     expect(page).not_to_have_url(re.compile("class="))
 
 
+def test_what_was_throttled_and_stolen_stands_beside_the_run_queue(open_page: Open) -> None:
+    panel = open_page(f"{SERVICE}?tab=offcpu").page.get_by_role("region", name="Waiting for a CPU")
+    expect(panel).to_contain_text(re.compile(r"throttled [\d.]+ (s|min), stolen [\d.]+ (s|min)"))
+
+
 def test_a_blocked_stack_goes_on_in_its_waker(open_page: Open) -> None:
     opened = open_page(f"{SERVICE}?tab=offcpu&class=lock")
     page = opened.page

@@ -5,6 +5,7 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.support.page_profiles import BUILD
 from tests.web.conftest import Open
 
 
@@ -59,6 +60,8 @@ def test_what_is_missing_is_said_in_words(open_page: Open) -> None:
         [
             "4.4 % of the samples are missing: the map of counts was full",
             "1.4 % of the samples are deeper than 127 frames and stand under [truncated]",
+            "3.1 % of the time stands under [kernel hidden]: the kernel hides its addresses from the agent. Run the agent as root or with "
+            "CAP_SYSLOG; where kernel.kptr_restrict is 2, type: sysctl kernel.kptr_restrict=1",
             "41 of 44 hosts reported; silent: web-3, web-9, web-12",
         ]
     )
@@ -87,6 +90,7 @@ def test_the_table_is_sorted_by_the_server_and_names_open_details(open_page: Ope
     page.get_by_role("button", name="http::Server::serve").click()
     details = page.get_by_role("region", name="Details")
     expect(details).to_contain_text("src/checkout/2.cc:34")
+    expect(details).to_contain_text(BUILD)
     expect(details).to_contain_text("100 %")
     page.get_by_role("button", name="Close the details").click()
     expect(details).to_be_hidden()

@@ -70,7 +70,7 @@ export function changeOf(tree, node) {
  */
 export function diffFrameWords(tree, node) {
   const at = tree.functionOf[node];
-  const { binary, file, line, code } = at >= 0 ? tree.functions[at] : { binary: "", file: "", line: 0, code: -1 };
+  const { binary, file, line, code, builds } = at >= 0 ? tree.functions[at] : { binary: "", file: "", line: 0, code: -1, builds: [] };
   const shares = { aShare: tree.aShare[node], bShare: tree.bShare[node] };
   const lines = changeLines({ ...changeOf(tree, node), ...shares });
   if (at === FUNCTION_TRIMMED) {
@@ -79,7 +79,7 @@ export function diffFrameWords(tree, node) {
     lines.splice(2, 2, ["change", `${formatPoints(tree.change[node])} points`], ["that is", hidden]);
   }
   if (tree.inlined[node]) lines.push(INLINED_LINE);
-  return { name: nodeName(tree, node), binary, file, line, code, lines };
+  return { name: nodeName(tree, node), binary, file, line, code, builds, lines };
 }
 
 /**

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is said of a frame: in the tooltip, in the details, and aloud. */
 
+import { listOf } from "./quality.js";
 import { nodeName } from "./tree.js";
 import { formatDuration, formatShare } from "./units.js";
 
 /**
  * @typedef {import("./tree.js").Tree} Tree
- * @typedef {{name: string, binary: string, file: string, line: number, code: number, lines: Array<[string, string]>}} FrameWords
+ * @typedef {{name: string, binary: string, file: string, line: number, code: number, builds?: readonly string[], lines: Array<[string, string]>}} FrameWords
  */
 
 /** @type {[string, string]} */
@@ -20,11 +21,23 @@ export const INLINED_LINE = ["call", "inlined: its code is part of its caller's"
  */
 export function frameWords(tree, node, viewTotal) {
   const at = tree.functionOf[node];
-  const known = at >= 0 ? tree.functions[at] : { binary: "", file: "", line: 0, code: -1 };
-  const { binary, file, line, code } = known;
+  const known = at >= 0 ? tree.functions[at] : { binary: "", file: "", line: 0, code: -1, builds: [] };
+  const { binary, file, line, code, builds } = known;
   const lines = weightLines({ self: tree.self[node], total: tree.total[node], viewTotal, selectionTotal: tree.selectionTotal });
   if (tree.inlined[node]) lines.push(INLINED_LINE);
-  return { name: nodeName(tree, node), binary, file, line, code, lines };
+  return { name: nodeName(tree, node), binary, file, line, code, builds, lines };
+}
+
+/** Builds said in full; of more only how many there are. */
+const BUILDS_SAID = 2;
+
+/**
+ * The builds of its binary that a function was met in, the latest first.
+ * @param {readonly string[]} builds in hex, the latest last
+ * @returns {Array<[string, string]>}
+ */
+export function buildLines(builds) {
+  return builds.length > 0 ? [[builds.length > 1 ? "build ids" : "build id", listOf([...builds].reverse(), BUILDS_SAID)]] : [];
 }
 
 /**

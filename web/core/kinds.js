@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The kinds of a service's page: its tabs, where each second went, and which wait leads where. */
 
+import { formatDuration } from "./units.js";
+
 /** @typedef {import("./route.js").State} State */
 /** @typedef {{key: string, label: string, kinds: readonly string[], without: string}} Tab `key` is the kind its graph is of */
 
@@ -85,6 +87,16 @@ export function idleShareOf(answer) {
   const sum = (/** @type {Layer[]} */ layers) => layers.reduce((total, { total_ns }) => total + total_ns, 0);
   const total = sum(all);
   return total > 0 ? sum(all.filter(({ spent }) => spent.isIdle)) / total : 0;
+}
+
+/**
+ * What a range lost of its CPU to others, in words; empty when nothing.
+ * @param {ColumnsAnswer} answer
+ */
+export function withheldWords({ columns }) {
+  const total = (/** @type {string} */ column) => (columns.find(({ name }) => name === column)?.values ?? []).reduce((/** @type {number} */ sum, value) => sum + (value ?? 0), 0);
+  const parts = [["throttled", total("throttled_ns")], ["stolen", total("steal_ns")]];
+  return parts.filter(([, ns]) => Number(ns) > 0).map(([word, ns]) => `${word} ${formatDuration(Number(ns))}`).join(", ");
 }
 
 /**

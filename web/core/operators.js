@@ -3,7 +3,7 @@
 
 /**
  * @typedef {"focus" | "ignore" | "callers" | "callees"} FrameOperator
- * @typedef {"function" | "line" | "package" | "binary"} Unit
+ * @typedef {"function" | "line" | "generics" | "package" | "binary"} Unit
  * @typedef {{focus: string, ignore: string, callers: string, callees: string, by: Unit, group: string, hideKernel: boolean,
  *   collapse: boolean, invert: boolean}} Operators
  */
@@ -11,7 +11,7 @@
 /** @type {readonly FrameOperator[]} */
 export const FRAME_OPERATORS = ["focus", "ignore", "callers", "callees"];
 /** @type {readonly Unit[]} */
-export const UNITS = ["function", "line", "package", "binary"];
+export const UNITS = ["function", "line", "generics", "package", "binary"];
 /** Labels that every series has, and the thread of each row. */
 export const GROUPS = ["", "thread", "service", "version", "host"];
 

@@ -9,7 +9,7 @@ import { formatCount, formatLoss, formatShare } from "./units.js";
  *   expected: number, stored: number, idle: number, filtered: number,
  *   lost: Record<string, number>, lost_share: number,
  *   stack_lost: Record<string, number>, stack_lost_share: number,
- *   truncated_share: number, unwind_stopped_share?: number, unnamed_share: number | null, unknown_share: number | null, whole_share: number | null,
+ *   truncated_share: number, unwind_stopped_share?: number, kernel_hidden_share?: number, unnamed_share: number | null, unknown_share: number | null, whole_share: number | null,
  *   hosts: number | string[], hosts_silent: string[],
  * }} Quality
  * @typedef {{key: string, label: string, value: string, isFine: boolean, words: string}} QualityItem
@@ -94,7 +94,7 @@ export function hostCounts({ hosts, hosts_silent }) {
  * @returns {QualityItem[]}
  */
 export function qualityItems(quality) {
-  return [lostItem(quality), stacksItem(quality), truncatedItem(quality), unnamedItem(quality), hostsItem(quality)];
+  return [lostItem(quality), stacksItem(quality), truncatedItem(quality), unnamedItem(quality), ...kernelItems(quality), hostsItem(quality)];
 }
 
 /**
@@ -152,6 +152,18 @@ function unnamedItem({ unnamed_share }) {
   const unnamed = unnamed_share ?? 0;
   const words = `${formatLoss(unnamed)} of the time is in functions without a name; the Symbols view says why`;
   return { key: "unnamed", label: "unnamed", value: formatLoss(unnamed), isFine: unnamed <= LIMITS.unnamed, words };
+}
+
+/**
+ * Said only where the kernel hides its addresses, and then always: it is for a person to mend.
+ * @param {Quality} quality
+ * @returns {QualityItem[]}
+ */
+function kernelItems({ kernel_hidden_share }) {
+  const hidden = kernel_hidden_share ?? 0;
+  if (hidden === 0) return [];
+  const words = `${formatLoss(hidden)} of the time stands under [kernel hidden]: the kernel hides its addresses from the agent. Run the agent as root or with CAP_SYSLOG; where kernel.kptr_restrict is 2, type: sysctl kernel.kptr_restrict=1`;
+  return [{ key: "kernel", label: "kernel hidden", value: formatLoss(hidden), isFine: false, words }];
 }
 
 /**

@@ -18,7 +18,7 @@ export const FUNCTION_ROOT = -2;
  * @typedef {{
  *   column: string, unit: string, from_s: number, until_s: number, seconds: number, total: number, view_total: number, samples: number,
  *   strings: string[],
- *   functions: {name: number[], binary: number[], file: number[], line: number[], code: number[]},
+ *   functions: {name: number[], binary: number[], file: number[], line: number[], code: number[], builds?: number[][]},
  *   nodes: {function: number[], depth: number[], start: number[], total: number[], self: number[], id: number[], trimmed: number[],
  *     matched?: number[], inlined?: number[]},
  *   ancestors?: Ancestor[],
@@ -27,7 +27,7 @@ export const FUNCTION_ROOT = -2;
  *   trimmed: {frames: number, share: number},
  *   nearest_data_s: number | null,
  * }} FlamegraphAnswer
- * @typedef {{name: string, binary: string, file: string, line: number, code: number, colour: number}} FunctionInfo
+ * @typedef {{name: string, binary: string, file: string, line: number, code: number, builds: string[], colour: number}} FunctionInfo
  * @typedef {{
  *   count: number, depthCount: number, functionOf: Int32Array, depth: Uint32Array, parent: Int32Array,
  *   start: Float64Array, total: Float64Array, self: Float64Array, id: Float64Array, trimmed: Uint32Array, matched: Uint8Array | null,
@@ -85,7 +85,8 @@ function functionsFromAnswer({ strings, functions }, hasThreads) {
     const isThread = hasThreads && told === KIND_UNKNOWN && binary === "" && !name.startsWith("[");
     const code = isThread ? CODE_NONE : told;
     const file = shown[functions.file[at]] ?? "";
-    return { name, binary, file, line: functions.line[at] ?? 0, code, colour: isThread ? COLOUR_ROOT : colourIndex(name, binary, code) };
+    const builds = (functions.builds?.[at] ?? []).map((build) => shown[build] ?? "");
+    return { name, binary, file, line: functions.line[at] ?? 0, code, builds, colour: isThread ? COLOUR_ROOT : colourIndex(name, binary, code) };
   });
 }
 

@@ -10,7 +10,7 @@ import { frozenKey } from "../core/frozen.js";
  * @typedef {{from_s: number, until_s: number, step_s: number, services: ServiceRow[],
  *   totals: {cores: number, hosts: number, samples: number, cpu_ns: number}, agents: {total: number, silent: number}}} ServicesAnswer
  * @typedef {{kind: string, unit: string, from_s: number, until_s: number, step_s: number, times_s: number[], values: Array<number | null>, loss: Array<number | null>}} SeriesAnswer
- * @typedef {{name: string, binary: string, file: string, line: number, code: number, self: number, total: number,
+ * @typedef {{name: string, binary: string, file: string, line: number, code: number, builds?: string[], self: number, total: number,
  *   self_share: number, total_share: number}} TopRow
  * @typedef {{total: number, rows: TopRow[], rows_total: number}} TopAnswer
  * @typedef {{values: Array<{value: string, cpu_ns: number}>}} ValuesAnswer

@@ -99,7 +99,7 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
     const binary = visibleText(row.binary);
     graph.flame.mark(name, binary);
     const lines = weightLines({ self: row.self, total: row.total, viewTotal: total, selectionTotal: total });
-    const words = { name, binary, file: visibleText(row.file), line: row.line, code: row.code, lines };
+    const words = { name, binary, file: visibleText(row.file), line: row.line, code: row.code, builds: row.builds, lines };
     details.show(words, [{ label: "Search for it", run: () => store.set({ search: row.name, mode: "text" }) }, ...frameActions(row.name)]);
   };
   const top = makeTopTable({ sort: (sort) => store.set({ sort }), choose: showFunction });

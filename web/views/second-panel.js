@@ -24,7 +24,7 @@ const NOTHING = Object.freeze({ kind: "time", from_s: 0, until_s: 1, step_s: 1, 
  * @param {import("./fleet.js").Context} context
  * @param {{
  *   parameters: () => import("../net/api.js").Parameters, choose: (range: import("../core/range.js").Range) => void, back: () => void,
- *   isPlain?: boolean, onShown?: (has: boolean) => void,
+ *   isPlain?: boolean, onShown?: (has: boolean, answer: ColumnsAnswer) => void,
  * }} asked with `isPlain` there is the bar alone, and nothing at all without data
  */
 export function makeSecondPanel({ store, signal }, { parameters, choose, back, isPlain = false, onShown = () => {} }) {
@@ -69,7 +69,7 @@ export function makeSecondPanel({ store, signal }, { parameters, choose, back, i
     chip.hidden = !has;
     if (has) show();
     else if (!isPlain) loader.say(element("p", { class: "message-title" }, "Where the threads' time went is not known in this range."), element("p", { class: "message-hint" }, "The agents of these hosts do not send the kind time."));
-    onShown(has);
+    onShown(has, answer);
   };
   return { root, load, show, cancel: () => loader.cancel() };
 }

@@ -2,12 +2,10 @@
 /** The tooltip of the flame graph: everything about a frame, beside the pointer, never over the frame itself. */
 
 import { CODE_KINDS } from "../core/colour.js";
+import { buildLines } from "../core/frame-words.js";
 import { element, fill } from "./dom.js";
 
-/**
- * What is said of a frame, here and in the details.
- * @typedef {{name: string, binary: string, file: string, line: number, code: number, lines: Array<[string, string]>}} FrameWords
- */
+/** @typedef {import("../core/frame-words.js").FrameWords} FrameWords */
 
 const GAP_PX = 6;
 
@@ -40,7 +38,7 @@ export function makeTooltip(place) {
  * @param {FrameWords} words
  * @returns {Node[]}
  */
-export function frameWordsNodes({ name, binary, file, line, code, lines }) {
+export function frameWordsNodes({ name, binary, file, line, code, builds = [], lines }) {
   const kind = CODE_KINDS[code];
   const from = [file && (line > 0 ? `${file}:${line}` : file), binary].filter(Boolean);
   return [
@@ -49,7 +47,7 @@ export function frameWordsNodes({ name, binary, file, line, code, lines }) {
     element(
       "dl",
       { class: "frame-numbers" },
-      ...lines.flatMap(([label, value]) => [element("dt", {}, label), element("dd", {}, value)]),
+      ...[...lines, ...buildLines(builds)].flatMap(([label, value]) => [element("dt", {}, label), element("dd", {}, value)]),
       ...(kind ? [element("dt", {}, "code"), element("dd", {}, element("span", { class: `swatch is-${kind.key}` }), ` ${kind.label}`)] : []),
     ),
   ];

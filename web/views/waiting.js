@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A service's waits: where each second went, how long threads waited for a CPU, what they waited for, and who woke them. */
 
-import { SPENT } from "../core/kinds.js";
+import { SPENT, withheldWords } from "../core/kinds.js";
 import { selectorText } from "../core/selector.js";
 import { formatShare } from "../core/units.js";
 import { element, fill, icon } from "./dom.js";
@@ -20,6 +20,8 @@ import { waitSource } from "./wait-source.js";
 
 const SELECTION_KEYS = /** @type {const} */ (["tab", "from", "until", "hosts", "versions", "waits", "idle", "stacks"]);
 const TIME_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions"]);
+
+const WITHHELD = "Throttled: CPU quotas of cgroups kept threads from running, added up over CPUs. Stolen: the hypervisor ran others while threads were on a CPU.";
 
 /** @type {ReadonlyArray<{stacks: State["stacks"], label: string, title: string}>} */
 const STACKS = [
@@ -45,8 +47,16 @@ export function mountWaiting(place, context) {
     const { tab, idle, stacks } = store.get();
     return { ...rows(), idle: tab === "offcpu" ? idle : "", stacks };
   };
-  const second = makeSecondPanel(context, { parameters: of("time"), ...time, onShown: (has) => choices.sayIdle({ isSaid: has }) });
-  const heat = makeLatencyPanel({ title: "Waiting for a CPU", what: "waits", signal, parameters: of("runqueue"), ...time, height_px: 216 });
+  const withheld = element("p", { class: "is-quiet card-note", title: WITHHELD });
+  const second = makeSecondPanel(context, {
+    parameters: of("time"),
+    ...time,
+    onShown(has, answer) {
+      choices.sayIdle({ isSaid: has });
+      withheld.textContent = withheldWords(answer);
+    },
+  });
+  const heat = makeLatencyPanel({ title: "Waiting for a CPU", what: "waits", signal, parameters: of("runqueue"), ...time, tools: [withheld], height_px: 216 });
   const strip = makeLossStrip();
   const choices = makeChoices(store);
   const body = makeGraphPanes(context, {

@@ -209,6 +209,14 @@ def test_hidden_kernel_says_so() -> None:
     assert list(rows_of_batch(_build(drain, WEB, kernel=layout(is_hidden=True)))) == [(b"web", b"main", ("[KERNEL_HIDDEN]", "app+0x1020*"))]
 
 
+def test_a_hidden_kernel_leaves_names_of_compiled_code() -> None:
+    """D5: one that cannot be named does not stop the other."""
+    perf_map = PerfMap(np.array([0x9000], np.uint64), np.array([0x9060], np.uint64), (b"compiled",))
+    drain = DrainOf().row(7, 7, kernel=[TEXT + 5], user=[0x9010, 0x40_0020])
+    batch = _build(drain, process(7, CODE, perf_map=perf_map), kernel=layout(is_hidden=True))
+    assert list(rows_of_batch(batch)) == [(b"web", b"main", ("[KERNEL_HIDDEN]", "jit:compiled", "app+0x1020*"))]
+
+
 def test_binaries_with_one_build_id_and_other_content_are_two() -> None:
     twin = elf("app", content=b"other content!!!")
     drain = DrainOf().row(7, 7, user=[0x40_0020]).row(8, 23, user=[0x40_0020])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.process.cgroup import CgroupNames, parse_cgroup
+from agent.process.cgroup import CgroupNames, cpu_cgroup, parse_cgroup
 
 ID = b"3f" * 32
 SHORT = b"3f3f3f3f3f3f"
@@ -48,3 +48,17 @@ def test_names_by_path(raw: bytes, container: bytes, unit: bytes) -> None:
 def test_no_bytes_raise(raw: bytes) -> None:
     parse_cgroup(raw)
     parse_cgroup(b"0::/" + raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        (b"0::/system.slice/ssh.service\n", (False, b"/system.slice/ssh.service")),
+        (b"4:cpuset:/a\n3:cpu,cpuacct:/docker/b\n0::/c\n", (True, b"/docker/b")),
+        (b"1:cpu:/d:e\n0::/\n", (True, b"/d:e")),
+        (b"4:cpuset:/a\n", (False, b"/")),
+        (b"", (False, b"/")),
+    ],
+)
+def test_the_cgroup_that_limits_cpu_is_that_of_its_hierarchy(raw: bytes, found: tuple[bool, bytes]) -> None:
+    assert cpu_cgroup(raw) == found

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from server.cli import diff
 from server.cli.ask import Api
 from server.cli.diff import Given, How, diff_body
 from server.cli.diff_formats import DiffFormat
@@ -101,3 +102,12 @@ def test_operators_and_rates_reach_the_server_and_what_is_compared_here(tmp_path
     file = written(tmp_path, "a.folded", "w;main;new 7\nw;main;old 23\n")
     here = json.loads(diff_body(Given(file, *RANGE), Given(file, *RANGE), ClientApi("http://nowhere"), how))
     assert (here["a"]["total"], here["a"]["per"]) == (7, None)
+
+
+def test_a_folded_file_is_read_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diff, "MOST_LINE_BYTES", 20)
+    long = written(tmp_path, "long.folded", "main;a 7\n" * 100 + "main;a 23")
+    wide = written(tmp_path, "wide.folded", "main;a 7\n" + "x" * 20 + " 7\n")
+    assert compared(long, long, DiffFormat.FOLDED) == b"main;a 723 723\n"
+    with pytest.raises(BadRequest, match=r"wide\.folded has a line of more than"):
+        compared(wide, long, DiffFormat.FOLDED)

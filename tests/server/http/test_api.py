@@ -120,7 +120,7 @@ def test_quality_stands_in_the_answer() -> None:
     assert quality == {
         "expected": 100, "stored": 32, "idle": 55, "filtered": 0, "lost": {"MAP_FULL": 13}, "lost_share": 0.13,
         "stack_lost": {"STACK_MAP_FULL": 8}, "stack_lost_share": 0.25, "truncated_share": 0.0, "unnamed_share": 0.0,
-        "unknown_share": 0.0, "unwind_stopped_share": 0.0, "whole_share": 1.0, "hosts": 2, "hosts_silent": [],
+        "unknown_share": 0.0, "unwind_stopped_share": 0.0, "kernel_hidden_share": 0.0, "whole_share": 1.0, "hosts": 2, "hosts_silent": [],
     }  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def test_top_counts_self_and_total() -> None:
     ]
     assert (answer["total"], answer["rows_total"]) == (32, 4)
     assert answer["rows"][1]["total_share"] == 30 / 32
-    assert set(answer["rows"][0]) == {"name", "binary", "file", "line", "code", "self", "total", "self_share", "total_share"}
+    assert set(answer["rows"][0]) == {"name", "binary", "file", "line", "code", "builds", "self", "total", "self_share", "total_share"}
 
 
 def test_top_is_sorted_cut_and_searched() -> None:

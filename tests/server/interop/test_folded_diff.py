@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folded texts side by side: rows F5, F12 and F13 of the reports."""
 
+import gc
+import tracemalloc
+from itertools import chain, repeat
+
 import pytest
 
 from server.errors import BadRequest
-from server.interop.folded import export_two_counts, import_text
+from server.interop.folded import FoldedLines, export_two_counts, import_text
 from server.interop.folded_diff import FoldedSide, folded_diff
 
 
@@ -59,3 +63,29 @@ def test_a_stack_of_30000_frames() -> None:
     answer = folded_diff(side(f"{text} 70\n"), side(f"{text} 7\n"))
     assert len(answer.diff.tree) == 30_001
     assert not answer.diff.changes().any()
+
+
+def test_memory_grows_with_distinct_stacks_and_not_with_the_file() -> None:
+    """Row F20 in small: the same 100 stacks of 40 frames, five times and fifty times, and a thousand of them."""
+    few, many, distinct = _peak_bytes(100, 5), _peak_bytes(100, 50), _peak_bytes(1000, 5)
+    text_bytes = sum(map(len, _stacks_of(100))) * 50
+    assert many - few < text_bytes / 10
+    assert many * 2 < distinct
+
+
+def _stacks_of(count: int) -> list[str]:
+    names = [[f"frame_of_level_{depth}_{i >> (38 - depth)}" for depth in range(39)] for i in range(count)]
+    return [f"main;{';'.join(frames)} 1\n" for frames in names]
+
+
+def _peak_bytes(count: int, times: int) -> int:
+    """The most memory that a diff of such a side with a small one holds."""
+    lines = _stacks_of(count)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        answer = folded_diff(FoldedSide("a", FoldedLines(chain.from_iterable(repeat(lines, times)))), side("main 1\n"))
+        assert answer.a.samples == count * times
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

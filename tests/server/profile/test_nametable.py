@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names are numbered once and keep their numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from emberwatch.v1 import marks_pb2
@@ -35,6 +37,15 @@ def test_ranks_order_by_name_then_binary() -> None:
     assert table.ranks().tolist() == [0, 3, 1, 2]  # "", b@z, a@z, b@y
 
 
+def test_builds_grow_with_the_function_and_move_with_it() -> None:
+    table, other = NameTable(), NameTable()
+    for builds in (("aa",), ("aa", "bb")):
+        table.intern(replace(functions(["f", "g"]), builds=[builds]))
+    assert table.builds == {1: ("aa", "bb")}
+    other.intern(replace(functions(["g", "f"]), builds=[("cc",), ("cc",)]))
+    assert (other.adopt(table, [1]), other.builds) == ([2], {1: ("cc",), 2: ("cc", "aa", "bb")})
+
+
 def test_unnamed_functions_are_flagged() -> None:
     table = NameTable()
     number = table.intern(functions(["[unknown] app+0x10"]))[0]
@@ -42,8 +53,15 @@ def test_unnamed_functions_are_flagged() -> None:
 
 
 def test_marks_say_what_a_stack_lacks() -> None:
-    marks = [marks_pb2.MARK_TRUNCATED, marks_pb2.MARK_STACK_LOST_ENOMEM, marks_pb2.MARK_EXITED, marks_pb2.MARK_VSYSCALL, 2**40]
-    expected = [PathFlag.TRUNCATED, PathFlag.STACK_LOST, PathFlag.UNKNOWN, 0, PathFlag.UNKNOWN]
+    marks = [
+        marks_pb2.MARK_TRUNCATED,
+        marks_pb2.MARK_STACK_LOST_ENOMEM,
+        marks_pb2.MARK_EXITED,
+        marks_pb2.MARK_VSYSCALL,
+        2**40,
+        marks_pb2.MARK_KERNEL_HIDDEN,
+    ]
+    expected = [PathFlag.TRUNCATED, PathFlag.STACK_LOST, PathFlag.UNKNOWN, 0, PathFlag.UNKNOWN, PathFlag.UNNAMED | PathFlag.KERNEL_HIDDEN]
     assert mark_flags(np.array(marks, np.uint64)).tolist() == expected
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting for work is told apart by class and, where many threads stand on one stack and are hardly woken, by symmetry."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +48,32 @@ def test_threads_alike_on_several_hosts_are_counted_by_host(tmp_path: Path) -> N
     query = query_of(event_store(tmp_path, [(0, Window(rows, host)) for host in (b"web-1", b"web-2")]))
     profile = query.profile(Question(parse_selector("offcpu{}"), SPAN, idle=Idle.HIDE))
     assert profile.weighed.sum == 60 * S  # three on each, which are too few
+
+
+@pytest.mark.parametrize(
+    ("changed", "seconds"),
+    [
+        ({"second": ["ask", "b"]}, 0),
+        ({"second": ["ask", "b"], "stack": ["pool", "other"]}, 60),
+        ({"second": ["ask", "b"], "thread": "other"}, 60),
+        ({"second": ["ask", "b"], "wait_class": "net"}, 60),
+        ({"second": ["ask", "b"], "values": {"count": 3000, "ns": 30 * S}}, 60),
+    ],
+)
+def test_threads_alike_are_one_pool_whoever_wakes_them(tmp_path: Path, changed: dict[str, Any], seconds: int) -> None:
+    """Three threads that one woke, and three that another did."""
+    pool = EventRow({"count": 3, "ns": 30 * S}, stack=["pool", "take"], second=["ask", "a"], wait_class="pipe", thread="io-N")
+    query = query_of(event_store(tmp_path, [(0, Window({"offcpu": [pool, replace(pool, **changed)]}))]))
+    profile = query.profile(Question(parse_selector("offcpu{}"), SPAN, idle=Idle.HIDE))
+    assert profile.weighed.sum == seconds * S
+
+
+def test_without_a_wait_that_could_be_a_pool_there_is_none(tmp_path: Path) -> None:
+    query = query_of(
+        event_store(tmp_path, [(0, Window({"offcpu": [EventRow({"count": 8, "ns": 80 * S}, stack=["a"], wait_class="lock")]}))])
+    )
+    profile = query.profile(Question(parse_selector("offcpu{}"), SPAN, idle=Idle.HIDE))
+    assert (profile.weighed.sum, profile.idle and profile.idle.by) == (80 * S, {})
 
 
 def test_other_kinds_have_no_idle(tmp_path: Path) -> None:

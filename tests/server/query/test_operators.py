@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frame operators on answers: as people write them, in their order, with counts and totals that stay true."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
+from server.profile.names import CodeKind, FrameColumns, FrameNames
 from server.profile.packages import Unit
 from server.query.complaint import QueryError
 from server.query.operators import Operators, frame_test
 from server.query.profile_query import Profile, ProfileQuery, Question
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
+from server.query.trees import Binaries
 from tests.server.profile.trees import rows_of
 from tests.server.query.fakes import NOW_NS, PERIOD_NS, START_NS, FakeNamer, FakeStore, Row
 
@@ -95,3 +100,25 @@ def test_groups_by_labels_of_series() -> None:
 def test_what_no_graph_can_answer_is_told(operators: Operators, complaint: str) -> None:
     with pytest.raises(QueryError, match=complaint):
         answer(operators)
+
+
+class GoNamer(FakeNamer):
+    """All functions are Go's."""
+
+    def names(self, frames: FrameColumns, binaries: Binaries, strings: Sequence[bytes], service: str = "") -> FrameNames:
+        named = super().names(frames, binaries, strings, service)
+        named.functions.codes[:] = CodeKind.GO
+        return named
+
+
+def test_instances_of_a_generic_function_are_apart_until_they_are_merged() -> None:
+    store = FakeStore()
+    one, other = "foo[go.shape.int64]", "foo[go.shape.string]"
+    store.add([("shop", "a", "t", ["main.main", one, "leaf"], 3), ("shop", "a", "t", ["main.main", other, one], 4)])
+    query = ProfileQuery(store, GoNamer(), lambda: NOW_NS)
+    asked = Question(parse_selector("cpu{}"), TimeRange(START_NS, NOW_NS), column="samples")
+    assert rows_of(query.profile(asked).weighed) == {("main.main", one, "leaf"): 3, ("main.main", other, one): 4}
+    merged = query.profile(replace(asked, operators=Operators(unit=Unit.GENERICS)))
+    assert rows_of(merged.weighed) == {("main.main", "foo[...]", "leaf"): 3, ("main.main", "foo[...]", "foo[...]"): 4}
+    folded = query.profile(replace(asked, operators=Operators(unit=Unit.GENERICS, is_collapsed=True)))
+    assert rows_of(folded.weighed) == {("main.main", "foo[...]", "leaf"): 3, ("main.main", "foo[...]"): 4}

@@ -199,3 +199,9 @@ def test_label_nobody_has_is_told_with_the_nearest(rows: list[Row]) -> None:
     with pytest.raises(QueryError, match="no series has a label 'servce'") as caught:
         query.profile(question('cpu{servce="x"}'))
     assert (caught.value.hint, caught.value.position) == ("did you mean service?", 4)
+
+
+def test_time_under_a_hidden_kernel_is_told() -> None:
+    _, query = made([("shop", "a", "t", ["main", "[kernel hidden]"], 3), ("shop", "a", "t", ["main"], 97)])
+    stacks = query.profile(question(column="samples")).quality.stacks
+    assert (stacks.kernel_hidden, stacks.unnamed, stacks.whole) == (0.03, 0.03, 1.0)

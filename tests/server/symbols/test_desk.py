@@ -89,6 +89,7 @@ def test_code_that_a_run_time_made(service: str, flag: str) -> None:
 def test_kernel_that_hides_its_addresses() -> None:
     why, remedy = remedy_for_mark(marks_pb2.MARK_KERNEL_HIDDEN, "shop")
     assert (why, remedy.command) == (Why.HIDDEN, "sysctl kernel.kptr_restrict=1")
+    assert ("CAP_SYSLOG" in remedy.words, "kernel.kptr_restrict is 2" in remedy.words) == (True, True)
 
 
 def test_file_counts_as_here_when_it_was_found_here() -> None:

@@ -2,7 +2,7 @@
 """Numbers of functions: stable, growing, frozen when handed out."""
 
 from server.profile.names import CodeKind
-from server.symbols.functions import UNNAMED, FunctionNumbers
+from server.symbols.functions import MOST_BUILDS, UNNAMED, FunctionNumbers
 
 
 def test_a_function_is_its_name_and_its_binary() -> None:
@@ -12,6 +12,19 @@ def test_a_function_is_its_name_and_its_binary() -> None:
     assert numbers.number("main", "app", CodeKind.CPP, raw_name="_Z4mainv") == main
     table = numbers.freeze()
     assert (table.names[main], table.raw_names[main], table.binaries[main], table.codes[main]) == ("main", "main", "app", CodeKind.NATIVE)
+
+
+def test_a_function_has_the_builds_it_was_met_in_the_latest_last() -> None:
+    numbers = FunctionNumbers()
+    main, other = numbers.number("main", "app", CodeKind.NATIVE), numbers.number("f", "app", CodeKind.NATIVE)
+    before = numbers.freeze()
+    for build in ("aa", "", "bb", "aa"):
+        numbers.met_in(main, build)
+    after = numbers.freeze()
+    assert (before.builds[main], after.builds[main], after.builds[other]) == ((), ("aa", "bb"), ())
+    for build in range(2 * MOST_BUILDS):
+        numbers.met_in(other, f"{build:02x}")
+    assert numbers.freeze().builds[other] == tuple(f"{build:02x}" for build in range(MOST_BUILDS, 2 * MOST_BUILDS))
 
 
 def test_row_0_is_the_unknown() -> None:

@@ -91,6 +91,13 @@ def test_file_frames_by_language() -> None:
     ]
 
 
+def test_functions_know_the_builds_they_were_met_in() -> None:
+    source, book = Source(), NameBook()
+    functions = source.names(book, columns((FILE, 1, 0x10C0, 0), (FILE, 2, 0x10, 0), (MARK, 0, marks_pb2.MARK_EXITED, 0))).functions
+    builds = dict(zip(functions.names, functions.builds, strict=True))
+    assert (builds["plain"], builds["[unknown] libc.so.6+0x10"], builds["[exited]"]) == (("01" * 20,), ("03" * 20,), ())
+
+
 def test_cold_part_is_the_same_function() -> None:
     """C7"""
     names = Source().names(NameBook(), columns((FILE, 1, 0x1000, 0), (FILE, 1, 0x1050, 0)))

@@ -37,6 +37,13 @@ test("waiting for work is left out when it is hidden, and its share said", () =>
   assert.equal(kinds.idleShareOf({ ...answer, columns: [] }), 0);
 });
 
+test("what was throttled and stolen is said where there is any", () => {
+  const of = (name, ...values) => ({ name, unit: "ns", merge: "sum", values });
+  assert.equal(kinds.withheldWords(answer), "");
+  assert.equal(kinds.withheldWords({ ...answer, columns: [...answer.columns, of("throttled_ns", 0, null, 0), of("steal_ns", 0.3 * S, null, 0.1 * S)] }), "stolen 400 ms");
+  assert.equal(kinds.withheldWords({ ...answer, columns: [of("steal_ns", 7 * S, null, 0), of("throttled_ns", 3 * S, null, 0.2 * S)] }), "throttled 3.2 s, stolen 7 s");
+});
+
 test("a part leads to the graph it is made of", () => {
   const of = (key) => kinds.stateOfSpent(kinds.SPENT.find((spent) => spent.key === key));
   assert.equal(of("cpu").tab, "cpu");

@@ -36,6 +36,13 @@ test("a good graph has nothing in amber", () => {
   );
 });
 
+test("a kernel that hides its addresses is said with what to type, and only then", () => {
+  assert.equal(itemOf({ kernel_hidden_share: 0 }, "kernel"), undefined);
+  const item = itemOf({ kernel_hidden_share: 0.002 }, "kernel");
+  assert.equal(item.isFine, false);
+  assert.match(item.words, /^0.20 % of the time stands under \[kernel hidden\].*CAP_SYSLOG.*sysctl kernel.kptr_restrict=1$/);
+});
+
 test("a loss is said with its first cause", () => {
   const item = itemOf({ lost: { TIMER_MISSED: 7, MAP_FULL: 23 }, lost_share: 0.03 }, "lost");
   assert.equal(item.isFine, false);

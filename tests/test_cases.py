@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What went wrong elsewhere with addresses (B), symbols and debug data (C) and perf maps (D), and the tests that show it right here.
+
+A test that is renamed or taken away must be looked for here too: a row is never without one.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent
+SYMBOLS, DWARF, PROCESS, COLLECT = "server/symbols", "server/symbols/dwarf", "agent/process", "agent/collect"
+
+CASES: dict[str, tuple[str, ...]] = {
+    # Two executable segments, .text not in the first.
+    "B2": (
+        f"{SYMBOLS}/test_resolve.py::test_segment_that_is_not_at_its_offset",
+        f"{COLLECT}/test_window.py::test_two_executable_segments_keep_their_own_offsets",
+    ),
+    # Several code segments with different shifts.
+    "B3": (
+        f"{SYMBOLS}/test_resolve.py::test_two_code_segments_with_different_shifts",
+        f"{SYMBOLS}/test_resolve.py::test_real_program_with_a_far_section",
+    ),
+    # A debug-only file lacks the load segments.
+    "B5": (
+        f"{SYMBOLS}/test_resolve.py::test_no_segment_no_name",
+        f"{SYMBOLS}/test_resolve.py::test_debug_file_is_read_by_the_segments_of_the_running_binary",
+        f"{SYMBOLS}/test_elf.py::test_stripped_program_and_debug_file_give_the_union",
+    ),
+    # A shared library whose offsets are not its addresses.
+    "B6": (f"{SYMBOLS}/test_resolve.py::test_shared_library_whose_addresses_are_not_its_offsets",),
+    # The mapping that is not executable is ignored.
+    "B7": (
+        f"{PROCESS}/test_maps.py::test_only_executable_mappings_are_kept",
+        f"{SYMBOLS}/test_resolve.py::test_executable_segment_is_asked_first_and_vaddr_may_be_below_offset",
+    ),
+    # Compiled code in memory that is not even executable.
+    "B8": (
+        f"{COLLECT}/test_locate.py::test_addresses_take_the_names_of_a_perf_map_even_outside_executable_mappings",
+        f"{COLLECT}/test_window.py::test_perf_map_names_jit_code_even_where_memory_is_not_executable",
+    ),
+    # map_files is not there.
+    "B10": (
+        f"{PROCESS}/test_open_file.py::test_a_file_is_found_by_path_inside_the_root",
+        f"{PROCESS}/test_open_file.py::test_another_inode_at_the_path_is_not_taken",
+        f"{PROCESS}/test_open_file.py::test_a_deleted_file_is_read_by_map_files",
+    ),
+    # The vDSO, and [vsyscall].
+    "B11": (
+        f"{SYMBOLS}/test_resolve.py::test_the_vdso_is_named_from_what_the_agent_sends_of_it",
+        f"{COLLECT}/test_window.py::test_places_without_a_file_get_their_mark",
+    ),
+    # Ids that are no build ids are not asked for.
+    "B13": (f"{SYMBOLS}/test_namer.py::test_ids_that_are_no_build_ids_are_never_asked_for",),
+    # A sized symbol ends where it ends.
+    "C1": (f"{SYMBOLS}/test_symtab.py::test_sized_symbols_leave_gaps_unnamed",),
+    # Functions of assembly have no size.
+    "C2": (
+        f"{SYMBOLS}/test_symtab.py::test_symbols_without_size_reach_to_the_next_and_say_so",
+        f"{SYMBOLS}/test_elf.py::test_labels_of_assembly_are_named_and_inexact",
+    ),
+    # C4 is not here: a vmlinux with debug data takes the place of kallsyms whole, with its symbols that have no size.
+    # Cold parts.
+    "C7": (
+        f"{SYMBOLS}/test_elf.py::test_cold_part_of_a_function_has_its_own_range",
+        f"{SYMBOLS}/test_namebook.py::test_cold_part_is_the_same_function",
+    ),
+    # What compilers hang on to names.
+    "C8": (f"{SYMBOLS}/test_demangle.py::test_compiler_suffixes_and_versions_are_cut_for_display",),
+    # Folded functions.
+    "C9": (
+        f"{SYMBOLS}/test_elf.py::test_folded_functions_have_one_name_by_a_fixed_rule",
+        f"{SYMBOLS}/test_elf_parts.py::test_aliases_of_folded_functions_are_kept",
+    ),
+    # Entries that send in circles.
+    "C11": (f"{DWARF}/test_naming.py::test_entries_that_send_in_circles_have_no_name",),
+    # The innermost inlined call.
+    "C13": (f"{DWARF}/test_read.py::test_an_inlined_call_at_the_very_start_is_seen",),
+    # Rows of line 0.
+    "C14": (f"{SYMBOLS}/test_unfold.py::test_line_0_is_no_line",),
+    # Headers of DWARF 4 and 5.
+    "C16": (f"{SYMBOLS}/test_elf_parts.py::test_every_function_as_other_tools_name_it",),
+    # Ranges by index.
+    "C17": (f"{SYMBOLS}/test_elf_parts.py::test_programs_of_clang",),
+    # Code that the linker threw away.
+    "C19": (f"{DWARF}/test_read.py::test_functions_that_the_linker_threw_away_name_nothing",),
+    # Code at address 0.
+    "C20": (f"{DWARF}/test_read.py::test_code_at_address_0_is_code",),
+    # Links to debug files and to common ones.
+    "C21": (
+        f"{SYMBOLS}/test_debug_links.py::test_debug_link_by_crc",
+        f"{SYMBOLS}/test_debug_links.py::test_common_file_by_build_id_or_below_dwz",
+        f"{DWARF}/test_naming.py::test_names_are_found_in_the_common_file_of_dwz",
+        f"{DWARF}/test_read.py::test_a_debug_file_beside_a_stripped_program",
+    ),
+    # A link to itself, or to other bytes.
+    "C23": (f"{SYMBOLS}/test_local.py::test_link_with_other_bytes_or_to_itself_is_passed_over",),
+    # Two tables of symbols.
+    "C24": (
+        f"{SYMBOLS}/test_symtab.py::test_union_of_two_tables",
+        f"{SYMBOLS}/test_elf.py::test_stripped_program_and_debug_file_give_the_union",
+    ),
+    # Sections that inflate without end.
+    "C26": (f"{SYMBOLS}/test_elf_sections.py::test_a_bomb_is_refused_before_it_is_inflated",),
+    # Headers of no size, or of too many sections.
+    "C27": (
+        f"{SYMBOLS}/test_elf.py::test_broken_section_headers_leave_the_dynamic_symbols",
+        f"{SYMBOLS}/test_elf.py::test_two_to_the_62_sections_are_none",
+    ),
+    # Headers of 0xff, files that were cut.
+    "C29": (
+        f"{SYMBOLS}/test_elf.py::test_broken_section_headers_leave_the_dynamic_symbols",
+        f"{SYMBOLS}/test_build_child.py::test_a_cut_file_ends_well_at_every_length",
+    ),
+    # Every failure is one of the words.
+    "C30": (f"{SYMBOLS}/test_build_child.py::test_mutated_files_always_end_in_one_of_four_words",),
+    # Notes behind a padded one.
+    "C32": (
+        f"{SYMBOLS}/test_notes.py::test_build_id_after_a_property_note_padded_to_eight",
+        f"{SYMBOLS}/test_elf.py::test_build_id_of_a_program_with_a_property_note",
+    ),
+    # Notes by owner and type.
+    "C33": (f"{SYMBOLS}/test_notes.py::test_note_counts_by_owner_and_type",),
+    # Debug data that takes too much.
+    "C35": (
+        f"{DWARF}/test_read.py::test_debug_data_that_takes_too_long_gives_names_alone",
+        f"{SYMBOLS}/test_build_child.py::test_memory_limit_ends_as_limit",
+    ),
+    # One bad unit.
+    "C36": (f"{DWARF}/test_read.py::test_one_broken_unit_costs_its_own_calls_only",),
+    # One build id, other code.
+    "C38": (
+        f"{SYMBOLS}/test_namer.py::test_same_build_id_other_code_never_crosses",
+        f"{SYMBOLS}/test_namer.py::test_debug_file_of_other_code_with_the_same_build_id_names_nothing",
+        f"{SYMBOLS}/test_table_cache.py::test_same_build_id_other_content_are_two_tables",
+    ),
+    # The better file wins, whatever came first.
+    "C40": (
+        f"{SYMBOLS}/test_namer.py::test_better_replaces_worse_and_history_renames_itself",
+        f"{SYMBOLS}/test_table_cache.py::test_a_poorer_table_does_not_replace_a_better_one",
+    ),
+    # Better names show in what was stored before.
+    "C41": (f"{SYMBOLS}/test_namebook.py::test_a_better_table_replaces_names",),
+    # Answers that are no debug files.
+    "C42": (f"{SYMBOLS}/test_debuginfod.py::test_server_that_lies_stalls_or_fails",),
+    # Once an hour, and not at all from a server that is down.
+    "C43": (
+        f"{SYMBOLS}/test_fetcher.py::test_once_an_hour_whatever_the_answer",
+        f"{SYMBOLS}/test_fetcher.py::test_server_that_fails_is_left_alone_and_the_rest_waits",
+    ),
+    # Mangled names of all kinds, and hostile ones.
+    "C44": (
+        f"{SYMBOLS}/test_demangle.py::test_golden_names",
+        f"{SYMBOLS}/test_demangle.py::test_hostile_names_take_no_time",
+        "server/profile/test_packages.py::test_type_arguments_of_go_are_left_out",
+        f"{SYMBOLS}/test_jit.py::test_jvm_descriptors_are_made_readable_and_nothing_else",
+    ),
+    # Partial units.
+    "C45": (f"{SYMBOLS}/test_namer.py::test_common_file_of_dwz_is_fetched_too",),
+    # A perf map that grows, or is written anew.
+    "D3": (
+        f"{PROCESS}/test_perf_map_file.py::test_a_map_that_grows_is_cut_and_rewritten_is_followed",
+        f"{PROCESS}/test_perf_map.py::test_the_last_line_counts_when_it_is_whole",
+    ),
+    # No map.
+    "D4": (
+        f"{COLLECT}/test_window.py::test_places_without_a_file_get_their_mark",
+        f"{SYMBOLS}/test_desk.py::test_code_that_a_run_time_made",
+    ),
+    # A kernel without names.
+    "D5": (f"{COLLECT}/test_window.py::test_a_hidden_kernel_leaves_names_of_compiled_code",),
+}
+
+
+@pytest.mark.parametrize("row", CASES)
+def test_every_row_has_its_tests(row: str) -> None:
+    for node in CASES[row]:
+        path, _, name = node.partition("::")
+        assert re.search(rf"^def {name}\(", (ROOT / path).read_text(), re.MULTILINE), f"{row}: there is no {node}"
