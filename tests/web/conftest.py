@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -16,7 +17,9 @@ from tests.support.page_server import PageServer
 # What a scenario's refusals make the console say, and what reading pixels in a test does.
 EXPECTED = re.compile(r"Failed to load resource: the server responded with a status of (400|404|503)|Canvas2D: Multiple readback")
 
-expect.set_options(timeout=30_000)  # A machine with other loads needs longer than the usual 5 s to open a page.
+PATIENCE_MS = 30_000
+"""What is waited for comes in some tenths of a second; on a machine that does much else it may take long."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass
@@ -41,10 +44,13 @@ class Opened:
         """Requests to an endpoint of the API, oldest first."""
         return [each for each in self.server.requests if each.startswith(f"/api/v1/{name}")]
 
+    def wait_until_asked(self, name: str, part: str) -> None:
+        """Until the latest request to an endpoint holds `part`."""
+        until_s = time.monotonic() + PATIENCE_MS / 1000
+        while not (asked := self.asked_for(name)) or part not in asked[-1]:
+            assert time.monotonic() < until_s, f"{name} was not asked for {part}: {asked[-1:]}"
+            self.page.wait_for_timeout(20)
 
-PATIENCE_MS = 30_000
-"""What is waited for comes in some tenths of a second; on a machine that does much else it may take long."""
-expect.set_options(timeout=PATIENCE_MS)
 
 Open = Callable[..., Opened]
 Theme = Literal["light", "dark"]

@@ -106,7 +106,7 @@ def test_the_table_says_changes_in_words_with_intervals(open_page: Open) -> None
     opened.page.get_by_role("button", name="B", exact=True).click()
     expect(rows.first.locator("td.column-b")).to_have_text(re.compile(r"^[5-9]\d\.\d %$"))
     assert asked(opened.page)["sort"] == "b"
-    assert "sort=b" in opened.asked_for("diff/top")[-1]
+    opened.wait_until_asked("diff/top", "sort=b")
     opened.page.get_by_role("button", name="cart::quote", exact=True).click()
     expect(opened.page.get_by_role("region", name="Details")).to_contain_text("new in B")
 

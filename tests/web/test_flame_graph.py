@@ -42,7 +42,7 @@ def test_a_click_zooms_and_asks_for_detail_and_history_goes_back(open_page: Open
     page.mouse.click(*opened.frame_at(0.3, 1))
     page.wait_for_url(re.compile(r"\?at=\d+$"))
     expect(page.locator(".graph-summary")).to_contain_text("% of 312 s")
-    assert "at=" in opened.asked_for("flamegraph")[-1]
+    opened.wait_until_asked("flamegraph", "at=")
     # What is zoomed to fills the width in the row where it was.
     page.wait_for_timeout(200)
     width = page.evaluate("document.querySelector('.flame-canvas').clientWidth")

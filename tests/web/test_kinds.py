@@ -53,8 +53,8 @@ def test_where_the_second_went_leads_to_its_waits(open_page: Open) -> None:
     parts.get_by_role("button", name="Lock").click()
     expect(page).to_have_url(re.compile("class=lock"))
     opened.wait_for_graph()
-    assert "class%3D%22lock%22" in opened.asked_for("flamegraph")[-1]
-    assert "idle=hide" in opened.asked_for("flamegraph")[-1]
+    opened.wait_until_asked("flamegraph", "class%3D%22lock%22")
+    opened.wait_until_asked("flamegraph", "idle=hide")
     page.get_by_role("button", name="All classes instead of Lock").click()
     expect(page).not_to_have_url(re.compile("class="))
 
@@ -70,7 +70,7 @@ def test_a_blocked_stack_goes_on_in_its_waker(open_page: Open) -> None:
     page.get_by_role("button", name="Off-wake").click()
     expect(page.locator(".top tbody")).to_contain_text("[woken by]")
     expect(page.locator(".legend").last).to_contain_text("Who ended the wait")
-    assert "stacks=both" in opened.asked_for("flamegraph")[-1]
+    opened.wait_until_asked("flamegraph", "stacks=both")
     page.get_by_role("button", name="By waker").click()
     expect(page.locator(".top tbody")).to_contain_text("cache::Lru::evict_loop")
 
@@ -91,7 +91,7 @@ def test_a_lock_is_chosen_and_blamed(open_page: Open) -> None:
     expect(page).to_have_url(re.compile("object=mutex"))
     expect(page.get_by_role("region", name="Waits for locks")).to_contain_text("Waits for locks: mutex audit::Log+0x8")
     expect(page.get_by_role("region", name="Blame").locator(".graph-summary")).to_contain_text("waited for locks")
-    assert "stacks=both" in opened.asked_for("flamegraph")[-1]
+    opened.wait_until_asked("flamegraph", "stacks=both")
     page.get_by_role("button", name="All locks").click()
     expect(page).not_to_have_url(re.compile("object="))
 
@@ -105,7 +105,7 @@ def test_a_call_that_fails_names_its_errors(open_page: Open) -> None:
     calls.get_by_role("button", name="fsync").click()
     expect(page.get_by_role("region", name="How long calls took")).to_contain_text("How long calls took: fsync")
     expect(page.get_by_role("region", name="Who calls").locator(".graph-of")).to_have_text("fsync")
-    assert "fsync%28%3A.*%29%3F" in opened.asked_for("heatmap")[-1]
+    opened.wait_until_asked("heatmap", "fsync%28%3A.*%29%3F")
 
 
 def test_a_kind_that_is_looked_at_in_turns_says_so(open_page: Open) -> None:
@@ -126,7 +126,7 @@ def test_peers_are_named_where_both_ends_are_known(open_page: Open) -> None:
     expect(talk.get_by_role("link", name="gateway")).to_be_visible()
     page.get_by_role("button", name="Connect", exact=True).click()
     expect(page.get_by_role("heading", name="Time to connect")).to_be_visible()
-    assert "buckets=connect" in opened.asked_for("heatmap")[-1]
+    opened.wait_until_asked("heatmap", "buckets=connect")
     talk.get_by_role("link", name="redis").click()
     expect(page).to_have_url(re.compile(r"/service/redis\?tab=tcp"))
 

@@ -78,7 +78,7 @@ def test_hosts_and_versions_filter_every_panel(open_page: Open) -> None:
     expect(page.get_by_role("button", name="Filter by host")).to_have_text("2 hosts")
     assert page.url.endswith("?host=web-2&host=web-7")
     for name in ("series", "flamegraph", "top"):
-        assert "host%3D%7E%22web-2%7Cweb-7%22" in opened.asked_for(name)[-1]
+        opened.wait_until_asked(name, "host%3D%7E%22web-2%7Cweb-7%22")
 
 
 def test_the_table_is_sorted_by_the_server_and_names_open_details(open_page: Open) -> None:
@@ -86,7 +86,7 @@ def test_the_table_is_sorted_by_the_server_and_names_open_details(open_page: Ope
     page = opened.page
     page.get_by_role("button", name="Total", exact=True).click()
     expect(page.locator(".top tbody tr").first).to_contain_text("http::Server::serve")
-    assert "sort=total" in opened.asked_for("top")[-1]
+    opened.wait_until_asked("top", "sort=total")
     page.get_by_role("button", name="http::Server::serve").click()
     details = page.get_by_role("region", name="Details")
     expect(details).to_contain_text("src/checkout/2.cc:34")
@@ -113,7 +113,7 @@ def test_stacks_are_downloaded_as_folded_text(open_page: Open) -> None:
     with page.expect_download() as download:
         page.get_by_role("button", name="Folded stacks").click()
     assert download.value.suggested_filename == "emberwatch.folded.txt"
-    assert "format=folded" in opened.asked_for("flamegraph")[-1]
+    opened.wait_until_asked("flamegraph", "format=folded")
 
 
 def test_a_copied_link_pins_the_range_and_restores_the_view(open_page: Open) -> None:
