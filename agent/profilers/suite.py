@@ -9,6 +9,9 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
 
 from agent.errors import KernelError
 from agent.kernel import program as kernel
@@ -16,7 +19,9 @@ from agent.kernel.program import Program
 from agent.profilers.cpu import SPEC, CpuProfiler, CpuSettings, check_rate
 from agent.profilers.event_host import EVENTS, ClosedWindow, EventHost, EventProfiler, EventSettings, Group
 from agent.profilers.registry import GROUPS
+from agent.records.drain import CpuDrain
 from agent.records.event_drain import WindowDrain
+from agent.records.stack_sets import without_innermost
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +37,7 @@ class Suite:
         self._closing = closing
         self._groups: list[tuple[Group, EventProfiler]] = []
         self._refusals: dict[str, str] = {}
+        self._tracing = np.zeros((0, 2), np.uint64)
 
     @classmethod
     def start(
@@ -55,6 +61,7 @@ class Suite:
             closing.callback(profiler.close)
             suite = cls(profiler, closing)
             if specs:
+                suite._tracing = np.array(kernel.symbol_names(()).tracing, np.uint64).reshape(-1, 2)
                 suite._start_groups(EventHost(program, events, now_ns), list(zip(wanted, specs, strict=True)))
             suite._closing = closing.pop_all()
         return suite
@@ -78,7 +85,7 @@ class Suite:
         for _, profiler in self._groups:
             profiler.before_drain()
         buffer = self.cpu.buffer
-        drain = self.cpu.drain()
+        drain = self._without_tracing(self.cpu.drain())
         window = ClosedWindow(buffer, drain.start_ns, drain.end_ns, drain.stacks)
         return WindowDrain(drain, [kind for _, profiler in self._groups for kind in profiler.drain(window)])
 
@@ -95,6 +102,10 @@ class Suite:
     def close(self) -> None:
         """End profiling; the kernel frees programs and maps."""
         self._closing.close()
+
+    def _without_tracing(self, drain: CpuDrain) -> CpuDrain:
+        """Where several programs share a tracepoint, their caller stands between them and the code that they are about."""
+        return replace(drain, stacks=without_innermost(drain.stacks, self._tracing[:, 0], self._tracing[:, 1]))
 
     def _start_groups(self, host: EventHost, groups: Sequence[tuple[Group, kernel.ProgramSpec]]) -> None:
         refusals = host.program.refusals

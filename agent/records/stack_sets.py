@@ -2,6 +2,7 @@
 """Sets of stacks: joined, and parts of them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from agent.records.drain import Stacks
 
 Hashes = npt.NDArray[np.uint64]
+Addresses = npt.NDArray[np.uint64]
 
 
 def joined_stacks(parts: Sequence[Stacks]) -> Stacks:
@@ -32,6 +34,19 @@ def joined_stacks(parts: Sequence[Stacks]) -> Stacks:
 def selected_stacks(stacks: Stacks, hashes: Hashes) -> Stacks:
     """Those of `stacks` that are among `hashes`."""
     return _taken(stacks, np.flatnonzero(np.isin(stacks.hashes, hashes)))
+
+
+def without_innermost(stacks: Stacks, starts: Addresses, ends: Addresses) -> Stacks:
+    """Stacks without their innermost frame, where it lies in one of the ranges (ascending, apart); their hashes stay as they are."""
+    if not len(starts) or not len(stacks.hashes):
+        return stacks
+    firsts, lengths = stacks.bounds[:-1], np.diff(stacks.bounds)
+    leaves = np.where(lengths > 0, stacks.addresses[np.minimum(firsts, len(stacks.addresses) - 1)], 0)
+    at = np.searchsorted(starts, leaves, side="right") - 1
+    is_inside = (at >= 0) & (leaves < ends[np.maximum(at, 0)])
+    is_kept = np.ones(len(stacks.addresses), np.bool_)
+    is_kept[firsts[is_inside]] = False
+    return replace(stacks, bounds=_bounds(lengths - is_inside), addresses=stacks.addresses[is_kept])
 
 
 def _taken(stacks: Stacks, rows: npt.NDArray[np.int64]) -> Stacks:

@@ -8,6 +8,9 @@ from agent.kernel.symbol_names import names_in, symbol_names
 TEXT = b"""ffffffff81000000 T _text
 ffffffff81000100 t do_unlinkat
 ffffffff81000100 T do_unlinkat_alias
+ffffffff81000200 t __traceiter_sched_switch
+ffffffff81000240 t __traceiter_sched_waking
+ffffffff81000280 t sched_tick
 ffffffff82000040 D cgroup_mutex
 ffffffff82000080 b table_locks
 ffffffffc0000000 t helper\t[module]
@@ -37,5 +40,12 @@ def test_where_data_lies() -> None:
     assert names_in(b"", np.zeros(0, np.uint64)).data_end == 0
 
 
+def test_what_calls_the_programs_of_a_tracepoint() -> None:
+    found = names_in(TEXT, np.zeros(0, np.uint64))
+    assert found.tracing == ((0xFFFFFFFF81000200, 0xFFFFFFFF81000240), (0xFFFFFFFF81000240, 0xFFFFFFFF81000280))
+
+
 def test_the_child_answers_for_each_address() -> None:
-    assert symbol_names([0, 1]).names == (b"", b"")
+    found = symbol_names([0, 1])
+    assert found.names == (b"", b"")
+    assert all(start < end for start, end in found.tracing)

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from agent.records.stack_sets import joined_stacks, selected_stacks
+from agent.records.stack_sets import joined_stacks, selected_stacks, without_innermost
 from tests.support.drains import DrainOf
 
 
@@ -26,3 +26,13 @@ def test_part_of_a_set_keeps_only_what_was_asked_for() -> None:
         at = stacks.hashes.tolist().index(int(hash_))
         assert part.addresses[first:end].tolist() == stacks.addresses[stacks.bounds[at] : stacks.bounds[at + 1]].tolist()
     assert len(selected_stacks(stacks, np.zeros(0, np.uint64)).addresses) == 0
+
+
+def test_innermost_frames_of_some_code_are_taken_off_once() -> None:
+    stacks = DrainOf().row(7, 3, user=[0x12, 0x14, 0x30]).row(7, 3, user=[0x20]).row(7, 3, user=[0x15]).drain().stacks
+    starts, ends = np.array([0x8, 0x10], np.uint64), np.array([0x9, 0x20], np.uint64)
+    cut = without_innermost(stacks, starts, ends)
+    found = {tuple(cut.addresses[first:end].tolist()) for first, end in zip(cut.bounds[:-1], cut.bounds[1:], strict=True)}
+    assert found == {(0x14, 0x30), (0x20,), ()}
+    assert cut.hashes.tolist() == stacks.hashes.tolist()
+    assert without_innermost(stacks, starts[:0], ends[:0]) is stacks
