@@ -26,6 +26,8 @@ from agent.records.stack_sets import without_innermost
 log = logging.getLogger(__name__)
 
 CPU_KIND = "cpu"
+EVENT_STACKS = 8192
+"""Stacks that the maps hold at first when there are event kinds: samples alone need far fewer."""
 _KEY_ZERO = (0).to_bytes(4, "little")
 
 
@@ -55,6 +57,8 @@ class Suite:
         check_rate(cpu.rate_hz)
         wanted = [group for group in groups if any(map(is_wanted, group.kinds))]
         specs = [group.spec() for group in wanted]
+        if specs and cpu.stacks_entries is None:
+            cpu = replace(cpu, stacks_entries=EVENT_STACKS, can_grow=True)
         program = Program.load(SPEC, cpu.header_directory, [EVENTS, *specs] if specs else ())
         with ExitStack() as closing:
             profiler = CpuProfiler.on(program, cpu, now_ns)
