@@ -111,17 +111,21 @@ int on_contention_end(struct bpf_raw_tracepoint_args *ctx)
 	struct current_task current = {};
 	struct contention_key key = {};
 	struct contention *begun;
-	bool is_busy;
 
 	if (!counts || !setting || !wait || !walk)
 		return 0;
 	counts->events++;
 	fill_contention_key(&key, ctx->args[0]);
 	begun = contentions.lookup(&key);
-	if (!begun || begun->start_ns < setting->on_since_ns || walk->is_busy) {
-		if (begun)
-			contentions.delete(&key);
+	if (!begun) {
 		counts->unpaired++;
+		return 0;
+	}
+	if (begun->start_ns < setting->on_since_ns || walk->is_busy) {
+		/* Begun before we looked; or in an interrupt of the walk of another wait, whose row is still in the making. */
+		counts->unpaired += !walk->is_busy;
+		counts->rows_busy += walk->is_busy;
+		contentions.delete(&key);
 		return 0;
 	}
 	counts->waits++;

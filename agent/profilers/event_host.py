@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Protocol
 
 from agent.kernel import program as kernel
-from agent.kernel.program import Program, ProgramSpec, ProgramType
+from agent.kernel.program import Program, ProgramSpec, ProgramType, SymbolNames
 from agent.records.drain import Stacks
 from agent.records.event_drain import EventDrain
 
@@ -50,6 +50,8 @@ class EventHost:
     program: Program
     settings: EventSettings
     now_ns: Callable[[], int]
+    symbols: SymbolNames
+    """What kallsyms said at the start: where named data of the kernel lies."""
 
     def install_finisher(self, scratch: Scratch, function: str) -> None:
         """Have `function` called when a walk of `scratch` has ended."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agent.kernel.program import SymbolNames
+from agent.profilers.lock_rows import Texts
 from agent.records.drain import Stacks
 
 FRAMES_LOOKED_AT = 16
@@ -43,23 +44,28 @@ class CallerNames:
             self._names.clear()
         self._names.update(zip(unknown, self._ask(unknown).names, strict=True))
 
-    def name(self, address: int) -> bytes:
-        """Empty when it is not known."""
-        return self._names.get(address, b"")
+    def symbols(self, addresses: npt.NDArray[np.uint64]) -> Texts:
+        """Names of addresses, one a row; empty for 0 and for what is not known."""
+        distinct, of_row = np.unique(addresses, return_inverse=True)
+        return Texts(self._learned(distinct), of_row.ravel())
 
-    def callers(self, hashes: npt.NDArray[np.uint64], stacks: Stacks) -> list[bytes]:
-        """For each kernel stack, by hash: who asked for the lock; empty when the stack or its names are not there."""
+    def callers(self, hashes: npt.NDArray[np.uint64], stacks: Stacks) -> Texts:
+        """For each kernel stack, by hash, one a row: who asked for the lock; empty when the stack or its names are not there."""
         distinct, of_row = np.unique(hashes, return_inverse=True)
         tops = _tops(distinct, stacks)
-        addresses = np.unique(tops[tops != 0])
-        self.learn(addresses.tolist())
-        names = [b"", *(self.name(address) for address in addresses.tolist())]
-        is_reason = np.array([bool(name) and not is_part_of_locking(name) for name in names])
-        numbers = np.where(tops != 0, np.searchsorted(addresses, tops) + 1, 0)
-        is_found = is_reason[numbers]
+        addresses, number = np.unique(tops, return_inverse=True)
+        names = self._learned(addresses)
+        is_reason = np.array([bool(name) and not is_part_of_locking(name) for name in names], np.bool_)
+        number = number.reshape(tops.shape)
+        is_found = is_reason[number] if len(names) else np.zeros(tops.shape, np.bool_)
         first = np.argmax(is_found, axis=1)
-        chosen = np.where(is_found.any(axis=1), numbers[np.arange(len(numbers)), first], 0)
-        return [names[number] for number in chosen[of_row].tolist()]
+        chosen = np.where(is_found.any(axis=1), number[np.arange(len(number)), first] + 1, 0)
+        return Texts([b"", *names], chosen[of_row.ravel()])
+
+    def _learned(self, addresses: npt.NDArray[np.uint64]) -> list[bytes]:
+        wanted = addresses.tolist()
+        self.learn(address for address in wanted if address)
+        return [self._names.get(address, b"") for address in wanted]
 
 
 def _tops(hashes: npt.NDArray[np.uint64], stacks: Stacks) -> npt.NDArray[np.uint64]:

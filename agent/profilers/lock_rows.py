@@ -11,7 +11,9 @@ A lock is an object: its kind and what is known of it.
     spinlock                 when that is not known either
 """
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntFlag
 
 import numpy as np
@@ -28,6 +30,15 @@ LOCK_KEY = np.dtype([("own", CPU_KEY), ("holder", CPU_KEY), ("lock", "<u8"), ("t
 LOCK_VALUE = np.dtype([("count", "<u8"), ("ns", "<u8"), ("max_ns", "<u8"), ("buckets", "<u4", (BUCKETS,))])
 OTHER_LOCKS = b"other"
 """In place of the address, of locks of user space beyond the most a window may have."""
+_DIGITS = re.compile(rb"[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A text for each row: texts[of_row]."""
+
+    texts: Sequence[bytes]
+    of_row: Index
 
 
 class LockType(IntFlag):
@@ -100,22 +111,19 @@ def most_waited(keys: Rows, waited_ns: npt.NDArray[np.uint64], most: int) -> npt
     return locks
 
 
-def named_objects(
-    types: npt.NDArray[np.uint32], locks: U64, symbols: Sequence[bytes], callers: Sequence[bytes]
-) -> tuple[list[bytes], Index]:
+def named_objects(types: npt.NDArray[np.uint32], locks: U64, symbols: Texts, callers: Texts) -> tuple[list[bytes], Index]:
     """Objects (entry 0 none) and the object of each row. All four have one element a row; distinct ones are named once."""
-    distinct_symbols, symbol_of_row = _numbered(symbols)
-    distinct_callers, caller_of_row = _numbered(callers)
-    table = np.stack([types.astype(np.uint64), locks, symbol_of_row, caller_of_row], axis=1)
+    table = np.stack([types.astype(np.uint64), locks, symbols.of_row.astype(np.uint64), callers.of_row.astype(np.uint64)], axis=1)
     distinct, row = np.unique(table, axis=0, return_inverse=True)
     names = [
-        name_of_lock(lock_type, address, distinct_symbols[symbol], distinct_callers[caller])
+        name_of_lock(lock_type, address, symbols.texts[symbol], callers.texts[caller])
         for lock_type, address, symbol, caller in distinct.tolist()
     ]
     return [b"", *names], row.ravel().astype(np.int64) + 1
 
 
-def _numbered(texts: Sequence[bytes]) -> tuple[list[bytes], U64]:
-    numbers: dict[bytes, int] = {}
-    of_row = [numbers.setdefault(text, len(numbers)) for text in texts]
-    return list(numbers), np.array(of_row, np.uint64)
+def holder_names(holders: Rows) -> tuple[list[bytes], Index]:
+    """Thread names of holders (entry 0 nobody), numbers in them as N, and the one of each row."""
+    distinct, of_row = np.unique(holders["comm"], return_inverse=True)
+    names = [_DIGITS.sub(b"N", bytes(name)) for name in distinct.tolist()]
+    return [b"", *names], np.where(holders["comm"] == b"", 0, of_row.ravel() + 1)

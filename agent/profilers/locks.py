@@ -2,9 +2,8 @@
 """Kind lock: waits for locks of the kernel and of user space, who waits where, and who holds them (bpf/lock.bpf.c)."""
 
 import logging
-import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 import numpy as np
@@ -16,7 +15,7 @@ from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
 from agent.profilers.breaker import Breaker, Share
 from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
 from agent.profilers.lock_names import CallerNames
-from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, LockType, Rows, most_waited, named_objects
+from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, U64, LockType, Rows, holder_names, most_waited, named_objects
 from agent.records.drain import Stacks
 from agent.records.event_drain import EventAccount, EventColumn, EventDrain, histogram_columns
 from emberwatch.v1 import batch_pb2 as pb
@@ -49,7 +48,6 @@ MOST_USER_LOCKS = 200
 LOCK_SETTINGS = struct.Struct("<QQQQ")
 LOCK_COUNTS = np.dtype([(name, "<u8") for name in ("events", "waits", "filtered", "unpaired", "starts_full", "rows_full", "rows_busy")])
 _KEY_ZERO = (0).to_bytes(4, "little")
-_DIGITS = re.compile(rb"[0-9]+")
 
 
 class _Links:
@@ -103,7 +101,6 @@ class LockProfiler:
 
     def __init__(self, host: EventHost, closing: ExitStack) -> None:
         self._closing = closing
-        self._share = Share(0, 0)
         rows = MapShape("locks", LOCK_KEY, LOCK_VALUE, MOST_ROWS, CHUNK)
         self._rows = BufferedMap(host.program.map("locks"), rows, FIRST_ROWS)
         closing.callback(self._rows.close)
@@ -111,8 +108,7 @@ class LockProfiler:
         host.install_finisher(Scratch.FUTEX, "on_futex_walked")
         host.install_finisher(Scratch.HOLDER, "on_holder_walked")
         self._names = CallerNames(kernel.symbol_names)
-        said = kernel.symbol_names(())
-        self._links = _Links(host, (said.data_start, said.data_end))
+        self._links = _Links(host, (host.symbols.data_start, host.symbols.data_end))
         self._counted = self._links.counts()
         self._breaker = Breaker(self._links, host.settings.most_per_s, host.settings.window_s, host.now_ns)
         closing.callback(self._breaker.close)
@@ -131,7 +127,7 @@ class LockProfiler:
         """Nothing is to be done."""
 
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
-        self._share = share = self._breaker.close_window(window.end_ns)
+        share = self._breaker.close_window(window.end_ns)
         pieces = list(self._rows.drain(window.buffer))
         keys = np.concatenate([np.zeros(0, LOCK_KEY), *(piece[0] for piece in pieces)])
         values = np.concatenate([np.zeros(0, LOCK_VALUE), *(piece[1] for piece in pieces)])
@@ -139,13 +135,13 @@ class LockProfiler:
         counts = {name: int(self._counted[name].sum() - before[name].sum()) for name in LOCK_COUNTS.names or ()}
         if self._rows.settle(window.buffer, len(keys), counts["rows_full"]):
             log.info("map grown name=locks entries=%d", self._rows.entries(window.buffer))
-        return (self._event_drain(window, keys, values, _account(values, counts, share)),)
+        return (self._event_drain(window, keys, values, (share, counts)),)
 
     def tick(self) -> float | None:
         return self._breaker.tick()
 
     def duty(self) -> float:
-        return self._share.on_ns / self._share.window_ns if self._share.window_ns else 1.0
+        return self._breaker.duty
 
     def map_bytes(self) -> int:
         return self._rows.size_bytes()
@@ -153,16 +149,17 @@ class LockProfiler:
     def close(self) -> None:
         self._closing.close()
 
-    def _event_drain(self, window: ClosedWindow, keys: Rows, values: Rows, account: EventAccount) -> EventDrain:
+    def _event_drain(self, window: ClosedWindow, keys: Rows, values: Rows, seen: tuple[Share, Mapping[str, int]]) -> EventDrain:
+        share, counts = seen
         objects, object_of_row = self._objects(keys, values, window.stacks)
-        holders, holder_of_row = _holder_names(keys["holder"])
+        holders, holder_of_row = holder_names(keys["holder"])
         return EventDrain(
             kind=KIND,
             start_ns=window.start_ns,
             end_ns=window.end_ns,
             keys=keys["own"].copy(),
-            columns=_columns(values, self._share),
-            account=account,
+            columns=_columns(values, share),
+            account=account_of_waits(values["count"], counts, share),
             stacks=window.stacks,
             seconds=_with_stacks(keys["holder"].copy(), window.stacks),
             objects=objects,
@@ -174,12 +171,13 @@ class LockProfiler:
     def _objects(self, keys: Rows, values: Rows, stacks: Stacks) -> tuple[list[bytes], npt.NDArray[np.int64]]:
         is_user = keys["type"] & LockType.USER != 0
         locks = most_waited(keys, values["ns"], MOST_USER_LOCKS)
-        static = np.where(is_user, 0, locks)
-        addresses = np.unique(static[static != 0]).tolist()
-        self._names.learn(addresses)
-        symbols = [self._names.name(address) if address else b"" for address in static.tolist()]
-        callers = self._names.callers(np.where(is_user | (keys["type"] >= LockType.MMAP), 0, keys["own"]["kernel_stack"]), stacks)
-        return named_objects(keys["type"], locks, symbols, callers)
+        has_name = is_user | (keys["type"] >= LockType.MMAP)
+        return named_objects(
+            keys["type"],
+            locks,
+            self._names.symbols(np.where(is_user, 0, locks)),
+            self._names.callers(np.where(has_name, 0, keys["own"]["kernel_stack"]), stacks),
+        )
 
 
 def _columns(values: Rows, share: Share) -> tuple[EventColumn, ...]:
@@ -192,17 +190,17 @@ def _columns(values: Rows, share: Share) -> tuple[EventColumn, ...]:
     )
 
 
-def _account(values: Rows, counts: dict[str, int], share: Share) -> EventAccount:
-    """In waits, scaled like the rows. Ends whose start was not seen are lost as what they are: waits of unknown length."""
+def account_of_waits(observed: U64, counts: Mapping[str, int], share: Share) -> EventAccount:
+    """In waits, scaled like the rows, of which `observed` are the raw counts. Ends whose start was not seen are lost as what they are:
+    waits of unknown length."""
     raw = {
         LossReason.LOSS_REASON_MAP_FULL: counts["starts_full"] + counts["rows_full"],
         LossReason.LOSS_REASON_MAP_BUSY: counts["rows_busy"],
         LossReason.LOSS_REASON_UNPAIRED: counts["unpaired"],
     }
-    scaled = share.scaled(np.array([counts["filtered"], *raw.values()], np.uint64)).tolist()
-    stored = int(share.scaled(values["count"]).sum())
-    lost = {reason: value for reason, value in zip(raw, scaled[1:], strict=True) if value}
-    return EventAccount(stored + scaled[0] + sum(lost.values()), scaled[0], lost)
+    filtered, *lost = share.scaled(np.array([counts["filtered"], *raw.values()], np.uint64)).tolist()
+    stored = int(share.scaled(observed).sum())
+    return EventAccount(stored + filtered + sum(lost), filtered, {reason: value for reason, value in zip(raw, lost, strict=True) if value})
 
 
 def _with_stacks(holders: Rows, stacks: Stacks) -> Rows:
@@ -210,13 +208,6 @@ def _with_stacks(holders: Rows, stacks: Stacks) -> Rows:
     for name in ("user_stack", "kernel_stack"):
         holders[name][~np.isin(holders[name], stacks.hashes)] = 0
     return holders
-
-
-def _holder_names(holders: Rows) -> tuple[list[bytes], npt.NDArray[np.int64]]:
-    """Thread names of holders, numbers in them as N; entry 0 is nobody."""
-    distinct, of_row = np.unique(holders["comm"], return_inverse=True)
-    names = [_DIGITS.sub(b"N", bytes(name)) for name in distinct.tolist()]
-    return [b"", *names], np.where(holders["comm"] == b"", 0, of_row.ravel() + 1)
 
 
 GROUP = Group((KIND,), lambda: SPEC, LockProfiler.start)

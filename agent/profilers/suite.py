@@ -65,8 +65,9 @@ class Suite:
             closing.callback(profiler.close)
             suite = cls(profiler, closing)
             if specs:
-                suite._tracing = np.array(kernel.symbol_names(()).tracing, np.uint64).reshape(-1, 2)
-                suite._start_groups(EventHost(program, events, now_ns), list(zip(wanted, specs, strict=True)))
+                symbols = kernel.symbol_names(())
+                suite._tracing = np.array(symbols.tracing, np.uint64).reshape(-1, 2)
+                suite._start_groups(EventHost(program, events, now_ns, symbols), list(zip(wanted, specs, strict=True)))
             suite._closing = closing.pop_all()
         return suite
 

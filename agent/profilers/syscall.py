@@ -93,7 +93,6 @@ class SyscallProfiler:
     def __init__(self, host: EventHost, closing: ExitStack) -> None:
         program = host.program
         self._closing = closing
-        self._share = Share(0, 0)
         spilled = MapShape("spilled", CALL_KEY, CALL_SUMS, MOST_SPILLED, CHUNK)
         self._spilled = BufferedMap(program.map("spilled"), spilled, SPILLED_ENTRIES)
         closing.callback(self._spilled.close)
@@ -120,7 +119,7 @@ class SyscallProfiler:
 
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         """Both kinds."""
-        self._share = share = self._breaker.close_window(window.end_ns)
+        share = self._breaker.close_window(window.end_ns)
         counts = self._links.take_counts(window.buffer)
         calls = self._drain_calls(window, counts, share)
         stacks = self._drain_stacks(window, counts, share)
@@ -136,7 +135,7 @@ class SyscallProfiler:
 
     def duty(self) -> float:
         """Share of the time at which calls are looked at."""
-        return self._share.on_ns / self._share.window_ns if self._share.window_ns else 1.0
+        return self._breaker.duty
 
     def map_bytes(self) -> int:
         """Kernel memory of what the CPUs could not keep, and of stacks by call."""

@@ -3,11 +3,11 @@
 #ifndef EMBERWATCH_LOCK_ROWS_H
 #define EMBERWATCH_LOCK_ROWS_H
 
+#include "shared/buckets.h"
 #include "shared/events.h"
 #include "shared/latest.h"
 
 enum {
-	LOCK_BUCKETS = 32,
 	LOCK_COMM_BYTES = 16,
 	LOCK_USER = 1 << 16,  /* in `type`: a lock of user space, `lock` is its address there */
 	LOCK_PRIORITY = 1 << 17, /* one that hands its holder the priority of those who wait */
@@ -42,7 +42,7 @@ struct lock_value {
 	u64 count;
 	u64 ns;
 	u64 max_ns;
-	u32 buckets[LOCK_BUCKETS];
+	u32 buckets[BUCKETS_OF_TIME];
 };
 
 /* Shape of the inner maps, made by the collector. When full the wait is counted as rows_full. */
@@ -87,14 +87,6 @@ struct lock_wait {
 	u64 ns;
 };
 
-static __always_inline u32 lock_bucket_of(u64 duration_ns)
-{
-	u64 duration_us = duration_ns / 1000;
-	u32 bucket = duration_us ? bpf_log2l(duration_us) : 0;
-
-	return bucket < LOCK_BUCKETS ? bucket : LOCK_BUCKETS - 1;
-}
-
 static __always_inline void put_lock_row(struct lock_wait *wait, struct lock_counts *counts)
 {
 	int buffer = active_buffer();
@@ -117,7 +109,7 @@ static __always_inline void put_lock_row(struct lock_wait *wait, struct lock_cou
 	}
 	__sync_fetch_and_add(&value->count, 1);
 	__sync_fetch_and_add(&value->ns, wait->ns);
-	__sync_fetch_and_add(&value->buckets[lock_bucket_of(wait->ns) & (LOCK_BUCKETS - 1)], 1);
+	__sync_fetch_and_add(&value->buckets[bucket_of_ns(wait->ns) & (BUCKETS_OF_TIME - 1)], 1);
 	if (wait->ns > value->max_ns)
 		value->max_ns = wait->ns;
 }

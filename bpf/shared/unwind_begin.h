@@ -16,21 +16,48 @@ static __always_inline void read_registers(struct unwinding *at, struct pt_regs 
 	bpf_probe_read_kernel(code_segment, sizeof(u16), &regs->cs);
 }
 
-/* Registers of user space while the CPU is in the kernel. */
-static __always_inline void saved_registers(struct unwinding *at, u64 *code_segment)
+enum {
+	KERNEL_STACK_BYTES = 16384, /* THREAD_SIZE */
+};
+
+/* Where the running task keeps its registers of user space. */
+static __always_inline struct pt_regs *user_registers(struct task_struct *running)
 {
 #ifdef EMBERWATCH_TASK_PT_REGS
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs((struct task_struct *)bpf_get_current_task_btf());
+	return (struct pt_regs *)bpf_task_pt_regs((struct task_struct *)bpf_get_current_task_btf());
 #else
-	/* task_pt_regs() of kernels without FRED: at the end of the kernel stack of 16 KiB. */
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct pt_regs *regs;
+	/* task_pt_regs() of kernels without FRED: at the end of the kernel stack. */
+	return (struct pt_regs *)((void *)load_u64(&running->stack) + KERNEL_STACK_BYTES) - 1;
+#endif
+}
+
+/* The same of any task: as far from the start of its kernel stack as that of the running one. */
+static __always_inline struct pt_regs *registers_of(struct task_struct *task)
+{
+	struct task_struct *running = running_task();
+	u64 distance = (u64)user_registers(running) - load_u64(&running->stack);
 	void *kernel_stack = 0;
 
 	bpf_probe_read_kernel(&kernel_stack, sizeof(kernel_stack), &task->stack);
-	regs = (struct pt_regs *)(kernel_stack + 16384) - 1;
-#endif
-	read_registers(at, regs, code_segment);
+	return (struct pt_regs *)(kernel_stack + distance);
+}
+
+/* Begin at registers that were saved. */
+static __always_inline void take_registers(struct unwinding *at, struct pt_regs *regs, u64 *code_segment)
+{
+	bpf_probe_read_kernel(&at->ip, sizeof(at->ip), &regs->ip);
+	bpf_probe_read_kernel(&at->sp, sizeof(at->sp), &regs->sp);
+	bpf_probe_read_kernel(&at->bp, sizeof(at->bp), &regs->bp);
+	bpf_probe_read_kernel(&at->ax, sizeof(at->ax), &regs->ax);
+	bpf_probe_read_kernel(&at->r10, sizeof(at->r10), &regs->r10);
+	bpf_probe_read_kernel(&at->r11, sizeof(at->r11), &regs->r11);
+	bpf_probe_read_kernel(code_segment, sizeof(u16), &regs->cs);
+}
+
+/* Registers of user space while the CPU is in the kernel. */
+static __always_inline void saved_registers(struct unwinding *at, u64 *code_segment)
+{
+	take_registers(at, user_registers(running_task()), code_segment);
 }
 
 /* The mappings of a process that was forked from a known one and has not been met yet: those of its parent, as long as both run the image

@@ -18,7 +18,6 @@ enum {
 	MOST_THREADS_LOOKED_AT = 64,
 	HOLDER_WALKS_A_SLOT = 8, /* stacks of holders, per CPU and slot of 17 ms */
 	HOLDER_SLOT_SHIFT = 24,
-	LOCK_STACK_BYTES = 16384,
 };
 
 /* A wait under way. */
@@ -43,21 +42,6 @@ struct walk_slot {
 
 /* Key: 0. How many holders were walked lately. */
 BPF_PERCPU_ARRAY(holder_slots, struct walk_slot, 1);
-
-/* Where a task keeps the registers of user space: as far from the start of its kernel stack as the current one, which the kernel tells. */
-static __always_inline struct pt_regs *registers_of(struct task_struct *task)
-{
-	void *kernel_stack = 0;
-	u64 distance = LOCK_STACK_BYTES - sizeof(struct pt_regs);
-
-#if defined(EMBERWATCH_TASK_PT_REGS)
-	struct task_struct *running = (struct task_struct *)bpf_get_current_task_btf();
-
-	distance = (u64)bpf_task_pt_regs(running) - load_u64(&running->stack);
-#endif
-	bpf_probe_read_kernel(&kernel_stack, sizeof(kernel_stack), &task->stack);
-	return (struct pt_regs *)(kernel_stack + distance);
-}
 
 /* The call the task is in; when it is one of those above `regs` says with what. */
 static __always_inline u64 futex_call_of(struct task_struct *task, struct pt_regs *regs)
@@ -168,13 +152,7 @@ static __always_inline void walk_holder(struct bpf_raw_tracepoint_args *ctx, str
 		return;
 	at = begin_unwinding(SCRATCH_HOLDER, process);
 	if (at) {
-		bpf_probe_read_kernel(&at->ip, sizeof(at->ip), &regs->ip);
-		bpf_probe_read_kernel(&at->sp, sizeof(at->sp), &regs->sp);
-		bpf_probe_read_kernel(&at->bp, sizeof(at->bp), &regs->bp);
-		bpf_probe_read_kernel(&at->ax, sizeof(at->ax), &regs->ax);
-		bpf_probe_read_kernel(&at->r10, sizeof(at->r10), &regs->r10);
-		bpf_probe_read_kernel(&at->r11, sizeof(at->r11), &regs->r11);
-		bpf_probe_read_kernel(&code_segment, sizeof(u16), &regs->cs);
+		take_registers(at, regs, &code_segment);
 		if (is_64_bit(code_segment))
 			event_unwinders.call(ctx, 0);
 	}

@@ -56,15 +56,6 @@ static __always_inline u32 class_of_file(struct task_struct *task, u32 descripto
 	}
 }
 
-static __always_inline struct pt_regs *user_registers(struct task_struct *task)
-{
-#ifdef EMBERWATCH_TASK_PT_REGS
-	return (struct pt_regs *)bpf_task_pt_regs((struct task_struct *)bpf_get_current_task_btf());
-#else
-	return (struct pt_regs *)((void *)load_u64(&task->stack) + 16384) - 1; /* as in saved_registers() */
-#endif
-}
-
 /* A lock, or somebody's work. */
 static __always_inline u32 class_of_futex(u64 call, struct pt_regs *regs)
 {

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from agent.kernel import program as kernel
+from agent.kernel.program import SymbolNames
 from agent.profilers import syscall, tcp
 from agent.profilers.cpu import CpuSettings
 from agent.profilers.event_host import EventHost, EventSettings
@@ -76,7 +77,7 @@ def run(effort: Effort) -> Iterator[Line]:
             raise BenchError(f"not all kinds run here: {suite.refusals}")
         for _group, profiler in suite._groups:
             profiler.close()
-        host = EventHost(suite.cpu._program, EventSettings(most_per_s=0), time.monotonic_ns)
+        host = EventHost(suite.cpu._program, EventSettings(most_per_s=0), time.monotonic_ns, SymbolNames((), 0, 0))
         yield from _calls(host, _load(program, "calls", closing), effort)
         yield from _connections(host, program, closing, effort)
 

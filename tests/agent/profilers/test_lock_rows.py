@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, LockType, most_waited, name_of_lock, named_objects
+from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, LockType, Texts, holder_names, most_waited, name_of_lock, named_objects
+from agent.records.drain import CPU_KEY
 
 
 def test_rows_are_as_the_kernel_writes_them() -> None:
@@ -36,13 +37,15 @@ def test_a_lock_is_called_by_what_is_known_of_it(lock_type: int, known: tuple[in
 def test_objects_are_named_once_each() -> None:
     types = np.array([LockType.USER, LockType.MUTEX, LockType.USER], np.uint32)
     locks = np.array([0x10, 0, 0x10], np.uint64)
-    objects, of_row = named_objects(types, locks, [b"", b"", b""], [b"", b"f", b""])
+    callers = Texts([b"f", b""], np.array([1, 0, 1]))
+    objects, of_row = named_objects(types, locks, Texts([b""], np.zeros(3, np.int64)), callers)
     assert [objects[at] for at in of_row] == [b"mutex 0x10", b"mutex in f", b"mutex 0x10"]
     assert len(objects) == 3
 
 
 def test_no_rows_name_nothing() -> None:
-    objects, of_row = named_objects(np.zeros(0, np.uint32), np.zeros(0, np.uint64), [], [])
+    none = Texts([], np.zeros(0, np.int64))
+    objects, of_row = named_objects(np.zeros(0, np.uint32), np.zeros(0, np.uint64), none, none)
     assert (objects, of_row.tolist()) == ([b""], [])
 
 
@@ -53,3 +56,10 @@ def test_only_the_longest_waited_for_keep_their_address() -> None:
     keys["type"] = [LockType.USER] * 4 + [LockType.MUTEX]
     kept = most_waited(keys, np.array([10, 30, 20, 1, 1], np.uint64), most=2)
     assert kept.tolist() == [0, 2, 3, 4, 5]  # process 23 has one lock only; a kernel lock is not of a process
+
+
+def test_holders_are_named_by_the_form_of_their_thread_names() -> None:
+    holders = np.zeros(4, CPU_KEY)
+    holders["comm"] = [b"worker-7", b"", b"main", b"worker-23"]
+    names, of_row = holder_names(holders)
+    assert [names[at] for at in of_row] == [b"worker-N", b"", b"main", b"worker-N"]
