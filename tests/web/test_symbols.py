@@ -96,6 +96,8 @@ def test_narrow_screen_has_all_of_it(open_page: Open) -> None:
     page = open_page("/symbols", width_px=375, theme="dark").page
     expect(page.locator("tbody tr")).to_have_count(8)
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    cut = "[...document.querySelectorAll('.is-cards td')].filter((cell) => cell.scrollWidth > cell.clientWidth)"
+    assert page.evaluate(f"{cut}.map((cell) => cell.innerText)") == []
     page.get_by_role("button", name="libfoo.so.2", exact=True).click()
     box = page.get_by_role("dialog").bounding_box()
     assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 375
