@@ -7,11 +7,11 @@ import { visibleText } from "../core/text.js";
 import { formatCount, formatDuration } from "../core/units.js";
 import { badge } from "./parts.js";
 import { element, fill } from "./dom.js";
-import { hasChanged, makeGraphPanes } from "./graph-panes.js";
+import { makeGraphPanes } from "./graph-panes.js";
 import { makeLatencyPanel } from "./latency-panel.js";
-import { named } from "./locks.js";
 import { makeLossStrip } from "./loss-strip.js";
 import { latencyColumns, makeObjectTable, nameCell, numberColumn } from "./object-table.js";
+import { named, startObjectView } from "./object-view.js";
 import { brushed, makeServiceHead, selectionOf, unbrushed } from "./service-head.js";
 import { waitSource } from "./wait-source.js";
 
@@ -23,7 +23,6 @@ import { waitSource } from "./wait-source.js";
  */
 
 const SELECTION_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "object"]);
-const TABLE_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions"]);
 const MOST_ERRORS = 3;
 
 /**
@@ -75,29 +74,7 @@ export function mountCalls(place, context) {
     head.update(state);
     said.textContent = state.object === "" ? "input and output" : visibleText(state.object);
   };
-  showControls(store.get());
-  heat.load();
-  table.load();
-  body.start();
-  return {
-    update(state, previous) {
-      showControls(state);
-      if (hasChanged(state, previous, [...TABLE_KEYS, "object"])) heat.load();
-      if (hasChanged(state, previous, TABLE_KEYS)) table.load();
-      else if (hasChanged(state, previous, ["object", "sort"])) table.show();
-      body.update(state, previous);
-    },
-    refresh() {
-      heat.load({ isQuiet: true });
-      table.load({ isQuiet: true });
-      body.refresh();
-    },
-    unmount() {
-      heat.cancel();
-      table.cancel();
-      body.unmount();
-    },
-  };
+  return startObjectView(store, { heat, table, body, showControls });
 }
 
 /** @param {ObjectRow} row */

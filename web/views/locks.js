@@ -4,10 +4,11 @@
 import { formatCount, formatDuration } from "../core/units.js";
 import { visibleText } from "../core/text.js";
 import { element, fill } from "./dom.js";
-import { hasChanged, makeGraphPanes } from "./graph-panes.js";
+import { makeGraphPanes } from "./graph-panes.js";
 import { makeLatencyPanel } from "./latency-panel.js";
 import { makeLossStrip } from "./loss-strip.js";
 import { latencyColumns, makeObjectTable, nameCell, numberColumn } from "./object-table.js";
+import { named, startObjectView } from "./object-view.js";
 import { brushed, makeServiceHead, selectionOf, unbrushed } from "./service-head.js";
 import { waitSource } from "./wait-source.js";
 
@@ -19,7 +20,6 @@ import { waitSource } from "./wait-source.js";
  */
 
 const SELECTION_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions", "object", "stacks"]);
-const TABLE_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions"]);
 
 /**
  * @param {HTMLElement} place
@@ -61,38 +61,7 @@ export function mountLocks(place, context) {
     head.update(state);
     blame.setAttribute("aria-pressed", String(state.stacks !== "first"));
   };
-  showControls(store.get());
-  heat.load();
-  table.load();
-  body.start();
-  return {
-    update(state, previous) {
-      showControls(state);
-      if (hasChanged(state, previous, [...TABLE_KEYS, "object"])) heat.load();
-      if (hasChanged(state, previous, TABLE_KEYS)) table.load();
-      else if (hasChanged(state, previous, ["object", "sort"])) table.show();
-      body.update(state, previous);
-    },
-    refresh() {
-      heat.load({ isQuiet: true });
-      table.load({ isQuiet: true });
-      body.refresh();
-    },
-    unmount() {
-      heat.cancel();
-      table.cancel();
-      body.unmount();
-    },
-  };
-}
-
-/**
- * A title with what it is of.
- * @param {string} title
- * @param {string} object
- */
-export function named(title, object) {
-  return object === "" ? title : `${title}: ${visibleText(object)}`;
+  return startObjectView(store, { heat, table, body, showControls });
 }
 
 /**

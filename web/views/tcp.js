@@ -9,7 +9,7 @@ import { element, fill } from "./dom.js";
 import { hasChanged } from "./graph-panes.js";
 import { makeLatencyPanel } from "./latency-panel.js";
 import { makeLoader } from "./loader.js";
-import { named } from "./locks.js";
+import { named } from "./object-view.js";
 import { latencyColumns, makeObjectTable, nameCell, numberColumn } from "./object-table.js";
 import { badge } from "./parts.js";
 import { makeRatePanel } from "./rate-panel.js";
