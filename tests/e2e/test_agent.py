@@ -41,11 +41,11 @@ def shares_of(server: RunningServer, selector: str) -> dict[str, float]:
 
 
 def named_shares(server: RunningServer, service: str) -> dict[str, float]:
-    """Shares once the program itself has names, which an agent at work brings when it is asked; what is there after a minute else."""
+    """Shares once everything in the graph has names, the kernel too, which an agent at work brings when it is asked; what is there after a minute else."""
     until_s = time.monotonic() + 60
     while True:
         shares = shares_of(server, f'cpu{{service="{service}"}}')
-        is_named = shares and not any(name.startswith(f"[unknown] {service}+") for name in shares)
+        is_named = shares and not any(name.startswith("[unknown]") for name in shares)
         if is_named or time.monotonic() > until_s:
             return shares
         time.sleep(0.3)
