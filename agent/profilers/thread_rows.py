@@ -46,7 +46,9 @@ THREAD = np.dtype(
         ("is_uninterruptible", "<u4"),
         ("blocked_ns", "<u8"),
         ("blocked_whole_ns", "<u8"),  # of the last wait, 0 when the thread was preempted since
+        ("blocked_stands_ns", "<u8"),
         ("woken_ns", "<u8"),  # when it ended
+        ("voluntary_switches", "<u8"),
         ("stack_since_ns", "<u8"),
         ("is_provisional", "<u8"),
         ("own", WAIT_STACK),

@@ -18,7 +18,9 @@ from emberwatch.v1 import batch_pb2 as pb
 WAIT_KEY = np.dtype(
     [("own", WAIT_STACK), ("comm", "S16"), ("waker", WAIT_STACK), ("kind", "<u4"), ("wait_class", "<u2"), ("bucket", "<u2")]
 )
-WAIT_VALUE = np.dtype([("count", "<u8"), ("ns", "<u8"), ("max_ns", "<u8"), ("uninterruptible_ns", "<u8")])
+WAIT_VALUE = np.dtype([("observed", "<u8"), ("count_parts", "<u8"), ("ns", "<u8"), ("max_ns", "<u8"), ("uninterruptible_ns", "<u8")])
+COUNT_PARTS = 256
+"""PARTS in bpf/shared/sampling.h."""
 CLASS_TEXTS: Sequence[bytes] = (b"", *NAMES)
 """Of an EventDrain: class i stands at i + 1."""
 _FROM_STACK = ("start_boot_ns", "user_stack", "kernel_stack", "pid", "exec_id", "user_error", "kernel_error", "is_kernel_thread")
@@ -85,7 +87,8 @@ def open_rows(threads: Rows, moment: Moment, reports: Reports) -> WaitRows:
     keys["comm"] = threads["comm"]
     keys["kind"] = WaitKind.OFFCPU
     keys["wait_class"] = threads["wait_class"]
-    values["count"] = 1
+    values["observed"] = 1
+    values["count_parts"] = COUNT_PARTS
     values["ns"] = np.where(was_told, now - np.maximum(since, before), whole)
     values["max_ns"] = whole
     values["uninterruptible_ns"] = np.where(threads["is_uninterruptible"] != 0, values["ns"], 0)
@@ -107,14 +110,19 @@ def class_numbers(rows: WaitRows) -> npt.NDArray[np.int64]:
     return np.asarray(np.minimum(rows.keys["wait_class"], CLASSES - 1).astype(np.int64) + 1)
 
 
+def counts_of(values: Rows) -> U64:
+    """How many waits the rows stand for."""
+    return np.asarray((values["count_parts"] + np.uint64(COUNT_PARTS // 2)) // np.uint64(COUNT_PARTS))
+
+
 def offcpu_columns(rows: WaitRows, share: Share) -> tuple[EventColumn, ...]:
     """Columns of kind offcpu."""
     values = rows.values
     return (
-        EventColumn("count", "count", pb.MERGE_SUM, share.scaled(values["count"])),
+        EventColumn("count", "count", pb.MERGE_SUM, share.scaled(counts_of(values))),
         EventColumn("ns", "ns", pb.MERGE_SUM, share.scaled(values["ns"])),
         EventColumn("max_ns", "ns", pb.MERGE_MAX, values["max_ns"].copy()),
-        EventColumn("observed", "count", pb.MERGE_SUM, values["count"].copy()),
+        EventColumn("observed", "count", pb.MERGE_SUM, values["observed"].copy()),
         EventColumn("uninterruptible_ns", "ns", pb.MERGE_SUM, share.scaled(values["uninterruptible_ns"])),
     )
 
@@ -131,7 +139,7 @@ def runqueue_columns(rows: WaitRows, short: tuple[U64, U64, U64], share: Share) 
     """Columns of kind runqueue; `short` are ns, longest and buckets (rows, BUCKETS) of the rows below the threshold."""
     short_ns, short_max_ns, short_buckets = short
     buckets = np.zeros((len(rows.keys), BUCKETS), np.uint64)
-    buckets[np.arange(len(rows.keys)), np.minimum(rows.keys["bucket"], BUCKETS - 1)] = rows.values["count"]
+    buckets[np.arange(len(rows.keys)), np.minimum(rows.keys["bucket"], BUCKETS - 1)] = counts_of(rows.values)
     buckets = share.scaled(np.concatenate((buckets, short_buckets)))
     return (
         EventColumn("count", "count", pb.MERGE_SUM, buckets.sum(axis=1)),

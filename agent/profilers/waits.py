@@ -35,10 +35,14 @@ FIRST_DEPARTED, MOST_DEPARTED, DEPARTED_CHUNK = 1024, 1 << 15, 1024
 THREADS_CHUNK = 2048
 MOST_OPEN_WALKS = 2000
 """Stacks of open waits that are taken at the end of a window; each is taken once, so the rest comes in the next."""
-WAIT_COUNTS = np.dtype([(name, "<u8") for name in ("events", "threads_full", "departed_full", "rows_full", "rows_busy")])
-WAIT_SETTINGS = struct.Struct("<QQQQQ")
-_HOOKS = (("sched_wakeup_new", "on_wakeup_new"), ("sched_waking", "on_waking"), ("sched_switch", "on_switch"))
 _LOST = ("rows_full", "rows_busy", "threads_full", "departed_full")
+WAIT_COUNTS = np.dtype(
+    [(name, "<u8") for name in ("events", "threads_full", "departed_full", "rows_full", "rows_busy")] + [("own", "<u8", 5)]
+)
+"""`own` is the kernel's."""
+WAIT_SETTINGS = struct.Struct("<QQQQQ")
+WAIT_GATE = struct.Struct("<QQQ")
+_HOOKS = (("sched_wakeup_new", "on_wakeup_new"), ("sched_waking", "on_waking"), ("sched_switch", "on_switch"))
 _KEY_ZERO = (0).to_bytes(4, "little")
 _OPEN_WAITS = "bpf_iter__task"
 _R = ProgramType.RAW_TRACEPOINT
@@ -51,7 +55,7 @@ def spec() -> ProgramSpec:
         source="waits.bpf.c",
         functions=dict.fromkeys(("on_switch", "on_back", "on_back_walked", "on_waking", "on_waker_walked", "on_wakeup_new"), _R),
         optional={_OPEN_WAITS: ProgramType.SLEEPABLE_ITERATOR},
-        maps=("wait_settings", "threads", "departed", "waits", "wait_counts", "call_classes"),
+        maps=("wait_settings", "wait_gate", "threads", "departed", "waits", "wait_counts", "call_classes"),
         defines={"THREAD_ENTRIES": 1 << (entries - 1).bit_length()},
     )
 
@@ -106,6 +110,7 @@ class WaitsProfiler:
         self._host = host
         self._window = 1
         self._on_since_ns = self._reported_ns = 0
+        self._periods, self._is_anew = 0, True
         self._times = ThreadTimes()
         self._parts: list[ThreadWindow] = []
         self._open: list[WaitRows] = []
@@ -126,23 +131,34 @@ class WaitsProfiler:
         self._links = WaitLinks(host)
         self._lost_before = self._links.counts()
         try:
-            self._breaker = Breaker(self, host.settings.most_per_s, host.settings.window_s, host.now_ns)
+            self._breaker = Breaker(self, host.settings.most_per_s, host.settings.window_s, host.now_ns, self)
         except KernelError:
             self._close_maps()
             raise
 
     def attach(self) -> None:
-        """Called by the breaker."""
-        self._on_since_ns = self._host.now_ns()
-        self._times.begin_again()
-        self._write_settings()
+        """Called by the breaker, which opens the gate when everything is attached."""
+        self._write_gate(0, shut_ns=1)
         self._links.attach()
+        self._is_anew = True
+
+    def open(self, most_events: int) -> None:
+        if self._is_anew:
+            self._is_anew = False
+            self._on_since_ns = self._host.now_ns()
+            self._times.begin_again()
+            self._write_settings()
+        self._write_gate(most_events)
+
+    def shut_ns(self) -> int:
+        _, _, shut_ns = WAIT_GATE.unpack(kernel.lookup(self._host.program.map("wait_gate"), _KEY_ZERO, WAIT_GATE.size))
+        return int(shut_ns)
 
     def detach(self) -> None:
-        """Called by the breaker: what is open now is not seen on, so it counts up to here."""
+        """Called by the breaker: what is open is not seen on, so it counts up to here, or to when the programs have looked away."""
         self._visit_open_waits()
         self._links.detach()
-        self._look(self._host.now_ns())
+        self._look(self.shut_ns() or self._host.now_ns())
 
     def events_per_cpu(self) -> npt.NDArray[np.uint64]:
         return self._links.events_per_cpu()
@@ -161,7 +177,7 @@ class WaitsProfiler:
         """The three kinds of the window."""
         share = self._breaker.close_window(window.end_ns)
         if self._breaker.is_on:
-            self._look(window.end_ns)
+            self._look(min(self.shut_ns() or window.end_ns, window.end_ns))
         rows = WaitRows(*_all_of(self._waits, window.buffer, WAIT_KEY, WAIT_VALUE))
         gone_keys, gone_sums = _all_of(self._departed, window.buffer, DEPARTED_KEY, THREAD_SUMS)
         losses = self._take_losses()
@@ -199,7 +215,9 @@ class WaitsProfiler:
         self._departed.close()
 
     def _look(self, now_ns: int) -> None:
-        """Read what every thread did up to now, and what it waits for."""
+        """Read what every thread did up to now, and what it waits for. A moment that was reached before has nothing new."""
+        if now_ns <= max(self._reported_ns, self._on_since_ns):
+            return
         reports = Reports(self._host.settings.threshold_ns, self._reported_ns)
         self._reported_ns = now_ns  # Before the read: a wait that ends in between is short of a moment, never counted twice.
         self._write_settings()
@@ -231,6 +249,10 @@ class WaitsProfiler:
     def _write_settings(self) -> None:
         values = WAIT_SETTINGS.pack(self._host.settings.threshold_ns, self._on_since_ns, self._reported_ns, self._window, MOST_OPEN_WALKS)
         kernel.update(self._host.program.map("wait_settings"), _KEY_ZERO, values)
+
+    def _write_gate(self, most_events: int, shut_ns: int = 0) -> None:
+        self._periods += 1
+        kernel.update(self._host.program.map("wait_gate"), _KEY_ZERO, WAIT_GATE.pack(self._periods, most_events, shut_ns))
 
 
 def _all_of(buffered: BufferedMap, buffer: int, key: np.dtype[np.void], value: np.dtype[np.void]) -> tuple[Rows, Rows]:

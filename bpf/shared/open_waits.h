@@ -25,10 +25,12 @@ BPF_ARRAY(open_walk, struct open_walk, 1);
 
 #if defined(EMBERWATCH_SCHED_EXIT) && defined(EMBERWATCH_COPY_FROM_TASK)
 
-static __always_inline bool is_wait_without_stack(struct thread *thread, struct wait_settings *setting)
+static __always_inline bool is_wait_without_stack(struct thread *thread, struct task_struct *task, struct wait_settings *setting)
 {
 	u64 from_ns = later(thread->since_ns, setting->on_since_ns);
 
+	if (load_u64(&task->nvcsw) != thread->voluntary_switches)
+		return false; /* nobody looked as it went on */
 	return thread->state == THREAD_BLOCKED && (thread->stack_since_ns != thread->since_ns || thread->is_provisional) &&
 	       past(bpf_ktime_get_ns(), from_ns) >= setting->threshold_ns;
 }
@@ -95,7 +97,7 @@ int bpf_iter__task(struct bpf_iter__task *ctx)
 		return 0;
 	tid = load_u32(&task->pid);
 	thread = threads.lookup(&tid);
-	if (!thread || !is_wait_without_stack(thread, setting)) {
+	if (!thread || !is_wait_without_stack(thread, task, setting)) {
 		walk->tid = 0;
 		return 0;
 	}

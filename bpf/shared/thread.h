@@ -52,7 +52,7 @@ struct wait_stack {
 	u32 is_kernel_thread;
 };
 
-/* As THREAD in agent/profilers/thread_rows.py: 432 bytes. */
+/* As THREAD in agent/profilers/thread_rows.py: 448 bytes. */
 struct thread {
 	struct process_key process;
 	char comm[COMM_BYTES];
@@ -64,7 +64,9 @@ struct thread {
 	u32 is_uninterruptible;
 	u64 blocked_ns; /* how long the last wait was until the wakeup, as far as it is not reported yet */
 	u64 blocked_whole_ns;
+	u64 blocked_stands_ns; /* what that wait stands for (shared/sampling.h), 0 when its stack is not taken */
 	u64 woken_ns;
+	u64 voluntary_switches; /* of the task as it began to wait: when there are more, it is not that wait any more */
 	u64 stack_since_ns; /* since_ns of the wait that `own` is of */
 	u64 is_provisional; /* `own` was walked without tables and should be walked again */
 	struct wait_stack own;
@@ -87,8 +89,18 @@ struct wait_settings {
 	u64 walks_left;	    /* of open waits, until the collector writes here again */
 };
 
+/* As WAIT_GATE in agent/profilers/waits.py. */
+struct wait_gate {
+	u64 period;	 /* number of the breaker's period */
+	u64 most_events; /* events of a CPU in a period, after which all programs look away; 0 for no limit */
+	u64 shut_ns;	 /* since when they do, 0 while they look */
+};
+
 /* Key: 0. Written by the collector. */
 BPF_ARRAY(wait_settings, struct wait_settings, 1);
+/* Key: 0. Opened by the collector with each period, shut by the first CPU that has seen enough: a program that is attached and looks away
+ * costs its dispatch, until the collector detaches it. */
+BPF_ARRAY(wait_gate, struct wait_gate, 1);
 /* Key: tid. Bound: THREAD_ENTRIES, four times the threads there were at the start; when full a thread is not measured and counted. The
  * collector removes the dead. */
 BPF_TABLE("hash", u32, struct thread, threads, THREAD_ENTRIES);
@@ -103,6 +115,11 @@ struct wait_counts {
 	u64 departed_full; /* short-lived threads whose sums were lost */
 	u64 rows_full;	   /* waits that found no room in the rows */
 	u64 rows_busy;	   /* waits whose row could not be written for another cause */
+	u64 period;	   /* of the gate, that `left` is of */
+	u64 left;	   /* events until the gate is shut */
+	u64 slot;	   /* these three: shared/sampling.h */
+	u64 slot_walks;
+	u64 sample_ns;
 };
 
 /* Key: 0. An entry in the making, which is too large for the stack; its sums stay 0. Its users run with interrupts off. */
@@ -114,6 +131,24 @@ BPF_PERCPU_ARRAY(wait_counts, struct wait_counts, 1);
 static __always_inline u64 later(u64 a_ns, u64 b_ns)
 {
 	return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* Whether an event is to be looked at; it is counted. */
+static __always_inline bool is_gate_open(struct wait_counts *counts, u64 now_ns)
+{
+	int zero = 0;
+	struct wait_gate *gate = wait_gate.lookup(&zero);
+
+	if (!gate || gate->shut_ns)
+		return false;
+	if (counts->period != gate->period) {
+		counts->period = gate->period;
+		counts->left = gate->most_events;
+	}
+	counts->events++;
+	if (!--counts->left) /* from 0 it goes round, and is never reached */
+		gate->shut_ns = now_ns;
+	return true;
 }
 
 /* Time gone by, never below 0. */

@@ -25,16 +25,12 @@ BPF_ARRAY(call_classes, u32, CALLS);
 static __always_inline u32 class_of_file(struct task_struct *task, u32 descriptor)
 {
 	struct files_struct *files = (struct files_struct *)load_u64(&task->files);
-	struct fdtable *table = 0;
-	struct file **slots = 0, *file = 0;
+	struct fdtable *table = (struct fdtable *)load_u64(&files->fdt);
+	struct file **slots = (struct file **)load_u64(&table->fd), *file = 0;
 	struct inode *inode = 0;
-	u32 slot_count = 0;
 	u16 mode = 0;
 
-	bpf_probe_read_kernel(&table, sizeof(table), &files->fdt);
-	bpf_probe_read_kernel(&slot_count, sizeof(slot_count), &table->max_fds);
-	bpf_probe_read_kernel(&slots, sizeof(slots), &table->fd);
-	if (descriptor >= slot_count)
+	if (descriptor >= load_u32(&table->max_fds))
 		return WAIT_OTHER;
 	bpf_probe_read_kernel(&file, sizeof(file), slots + descriptor);
 	bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode);

@@ -220,6 +220,43 @@ def test_two_on_one_cpu_wait_for_it_half_of_the_time(header_directory: Path, pro
 
 
 @pytest.mark.exact
+def test_of_very_many_long_waits_some_stand_for_all(header_directory: Path, programs: Programs) -> None:
+    with measuring(header_directory, most_per_s=1_000_000) as suite:  # which nobody reaches
+        seen, _ = run(suite, programs, "crowd")
+    asleep, times = seen.sums("offcpu", b"sleeper"), seen.sums("time")
+    lasted_ns = sum(window.cpu.end_ns - window.cpu.start_ns for window in seen.windows)
+    # 8 a slot of 17 ms and CPU, 8 more for each doubling up to 2 ms, and what was open at the end of a window.
+    assert asleep["observed"] < (lasted_ns / (1 << 24) + 5) * (os.cpu_count() or 1) * 8 + 32 * len(seen.windows)
+    assert asleep["count"] > asleep["observed"]
+    # Of a thousand waits that are chosen by chance, three standard deviations: 10 %.
+    assert asleep["ns"] == pytest.approx(times["sleep_ns"], rel=0.1)
+    assert asleep["max_ns"] >= 2_000_000
+    assert seen.ns_below(programs.functions("waits")["nap"], b"sleeper") >= 0.95 * asleep["ns"]
+
+
+@pytest.mark.exact
+def test_kernel_looks_away_when_a_cpu_has_seen_enough(header_directory: Path, programs: Programs) -> None:
+    most_per_s = 500  # a thousand in the two seconds of a period: the crowd has them in a moment
+    with measuring(header_directory, most_per_s=most_per_s, window_s=10.0) as suite, programs.running("waits", "crowd") as process:
+        suite.drain()
+        assert process.stdin and process.stdout
+        process.stdin.write("\n")
+        process.stdin.flush()
+        os.set_blocking(process.stdout.fileno(), False)
+        until_s = time.monotonic() + DEADLINE_S
+        while not process.stdout.readline() and time.monotonic() < until_s:
+            time.sleep(min(suite.tick() or 0, 0.05))
+        seen = Seen(process.pid, [suite.drain()])
+        assert 0 < suite.limited()["offcpu"] < 1
+    (window,) = seen.windows
+    assert_sane(window)
+    lasted_s = (window.cpu.end_ns - window.cpu.start_ns) / 1e9
+    assert seen.sums("offcpu")["observed"] <= most_per_s * (lasted_s + 2 * 2) * (os.cpu_count() or 1)
+    spent_s = sum(value for name, value in seen.sums("time").items() if name.endswith("_ns")) / 1e9
+    assert 0 < spent_s <= 34 * lasted_s  # 32 sleep, one waits for them, and a moment at the edges
+
+
+@pytest.mark.exact
 def test_kernels_where_nobody_is_met_coming_back_take_the_stack_as_a_thread_leaves(header_directory: Path, programs: Programs) -> None:
     old = replace(GROUP, spec=lambda: replace(spec(), defines={**spec().defines, "STACK_AS_IT_LEAVES": 1}, optional={}))
     functions = programs.functions("waits")

@@ -172,6 +172,24 @@ static void hogs(int cpu)
 		_exit(0);
 	await(pid);
 }
+/* Many threads that sleep briefly, all the time. */
+static long crowd_until_ns;
+static void *sleeper(void *unused)
+{
+	prctl(PR_SET_NAME, "sleeper");
+	while (now_ns() < crowd_until_ns)
+		nap(2000000);
+	return 0;
+}
+static void crowd(void)
+{
+	pthread_t threads[32];
+	crowd_until_ns = now_ns() + 1500000000;
+	for (int i = 0; i < 32; i++)
+		pthread_create(&threads[i], 0, sleeper, 0);
+	for (int i = 0; i < 32; i++)
+		pthread_join(threads[i], 0);
+}
 static void schedstat(long *cpu_ns, long *runnable_ns)
 {
 	FILE *file = fopen("/proc/thread-self/schedstat", "r");
@@ -196,6 +214,8 @@ int main(int argc, char **argv)
 		children();
 	else if (!strcmp(argv[1], "hogs"))
 		hogs(atoi(argv[2]));
+	else if (!strcmp(argv[1], "crowd"))
+		crowd();
 	long wall_ns = now_ns() - begun_ns;
 	schedstat(&cpu_ns, &runnable_ns);
 	runnable_ns -= runnable_before_ns;
