@@ -2,7 +2,7 @@
 """From a question to a tree with values on it: store -> merge -> names -> call tree (hop 9 of the path in README)."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from server.query.row_filter import keep_of
 from server.query.selector import ROW_LABELS, Selector, check_names
 from server.query.timerange import SECOND_NS, TimeRange
 from server.query.trees import Namer, TreeCache
-from server.store.protocol import ColumnInfo, Store
+from server.store.protocol import ColumnInfo, SeriesInfo, Store
 
 FIXED_LABELS = ("service", "version", "host")
 MOST_AT_ONCE = 4
@@ -55,6 +55,19 @@ class Question:
     def row_group(self) -> str:
         """The label of rows that is the outermost level; "" when there is none."""
         return self.group if self.group in ROW_LABELS else ""
+
+    @property
+    def series_group(self) -> str:
+        """The label of series that is the outermost level; "" when there is none."""
+        return "" if self.group in ROW_LABELS else self.group
+
+
+def check_group(question: Question, series: Iterable[SeriesInfo]) -> None:
+    """Raise QueryError when no series has the label that the question is grouped by."""
+    labels = {label for one in series for label in one.labels}.union(FIXED_LABELS)
+    if question.series_group not in labels:
+        name = question.group[:64]
+        raise QueryError(f"no series here has a label {name!r}", hint=did_you_mean(name, {*ROW_LABELS, *labels}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +167,9 @@ class ProfileQuery:
 
     def _merged(self, chosen: Chosen, question: Question, column: ColumnInfo) -> _Merged:
         """Add up and lay on a tree; a label of series that the question is grouped by is its outermost level."""
-        if question.group in {"", *ROW_LABELS}:
+        if not question.series_group:
             return self._one(chosen, question, column)
-        labels = {label for series in chosen.series for label in series.labels}.union(FIXED_LABELS)
-        if question.group not in labels:
-            name = question.group[:64]
-            raise QueryError(f"no series here has a label {name!r}", hint=did_you_mean(name, {*ROW_LABELS, *labels}))
+        check_group(question, chosen.series)
         groups = split(self.store, chosen, By(question.group, column.name), question.range)
         return _joined([(value, self._one(some, question, column)) for value, some in groups])
 

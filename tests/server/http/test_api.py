@@ -6,6 +6,7 @@ import pytest
 from server.store.protocol import AccountSlot
 from tests.server.http.clients import RANGE, ROWS, client, client_of, get
 from tests.server.query.fakes import NOW_NS, PERIOD_NS, START_NS, START_S, WINDOW_NS, FakeStore, agent
+from tests.support.operator_cases import CASES, Case, operator_store
 
 GRAPH = f"/api/v1/flamegraph?{RANGE}"
 
@@ -260,3 +261,9 @@ def test_operators_are_parameters_of_graphs_and_tables() -> None:
     refused = get(given, f"{GRAPH}&callers=a&callees=b", 400)
     assert refused["error"]["message"] == "callers and callees exclude one another"
     assert get(given, f"{GRAPH}&by=functions", 400)["error"]["hint"] == "did you mean function?"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "&".join(case.parameters))
+def test_each_operator_does_to_a_graph_what_it_says(case: Case) -> None:
+    asked = {"query": "cpu{}", "from": START_S, "until": START_S + 60, "format": "folded", **case.parameters}
+    assert client_of(operator_store()).get("/api/v1/flamegraph", query_string=asked).text == case.graph
