@@ -27,16 +27,21 @@ def report(as_json: bool, unwind_directory: Path | None = None) -> tuple[bool, s
     `unwind_directory` is where the agent of this host keeps its unwind tables.
     """
     with tempfile.TemporaryDirectory(prefix="emberwatch-doctor-") as headers:
-        host = HostView(running_release(), os.uname().machine, real_attempts(SPEC, Path(headers)))
-        collectors, everything = examine(host, has_bcc), capabilities(host, has_bcc)
-        everything += (_unwind_tables(unwind_directory),) if unwind_directory is not None else ()
-        collectors += _event_kinds(Path(headers)) if _works(collectors) else ()
+        collectors, everything = look(Path(headers))
+    everything += (_unwind_tables(unwind_directory),) if unwind_directory is not None else ()
     works = _works(collectors)
     if as_json:
         return works, json.dumps(
             {"works": works, "collectors": [_facts(each) for each in collectors], "host": [_fact(each) for each in everything]}, indent=2
         )
     return works, _text(collectors, everything, works)
+
+
+def look(headers: Path) -> tuple[tuple[CollectorReport, ...], tuple[Capability, ...]]:
+    """What every collector can do on this host, those of event kinds too, and all that was looked at. `headers` is an empty directory."""
+    host = HostView(running_release(), os.uname().machine, real_attempts(SPEC, headers))
+    collectors, everything = examine(host, has_bcc), capabilities(host, has_bcc)
+    return collectors + (_event_kinds(headers) if _works(collectors) else ()), everything
 
 
 def _works(collectors: Sequence[CollectorReport]) -> bool:
