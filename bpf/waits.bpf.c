@@ -21,9 +21,6 @@
 #endif
 
 enum {
-	TASK_IS_UNINTERRUPTIBLE = 0x2, /* include/linux/sched.h */
-	TASK_IS_DEAD = 0x80,
-	TASK_HAS_NO_LOAD = 0x400, /* idle kernel threads */
 	IN_INTERRUPT = 0xff0100, /* non-maskable, hard, and soft being served: include/linux/preempt.h */
 };
 
@@ -110,8 +107,8 @@ static __always_inline void leave(struct thread *thread, struct task_struct *tas
 	} else {
 		thread->state = THREAD_BLOCKED;
 		thread->voluntary_switches = load_u64(&task->nvcsw);
-		thread->is_uninterruptible = (state & (TASK_IS_UNINTERRUPTIBLE | TASK_HAS_NO_LOAD)) == TASK_IS_UNINTERRUPTIBLE;
-		thread->wait_class = class_of_current(task, thread->is_uninterruptible);
+		thread->is_uninterruptible = is_uninterruptible(state);
+		thread->wait_class = class_of_task(task, user_registers(task), true, thread->is_uninterruptible);
 	}
 }
 
@@ -172,11 +169,11 @@ static __always_inline void switch_in(struct task_struct *task, u32 tid, u64 now
 
 		if (!limits || limits->limits & LIMIT_CGROUP)
 			return;
-		thread = new_thread(task, tid, THREAD_RUNNABLE, setting->on_since_ns, setting->window, counts);
+		thread = new_thread(task, tid, THREAD_NEW, setting->on_since_ns, setting->window, counts);
 		if (!thread)
 			return;
 	}
-	is_first = !thread->sums.switches; /* a new thread does not pass sched_exit_tp */
+	is_first = thread->state == THREAD_NEW; /* does not pass sched_exit_tp */
 	runnable_ns = enter(thread, now_ns, setting, counts, is_first);
 	if (is_first)
 		return;
@@ -380,6 +377,6 @@ int on_wakeup_new(struct bpf_raw_tracepoint_args *ctx)
 	if (!setting || !counts || !limits || !is_gate_open(counts, now_ns) || (limits->limits & LIMIT_CGROUP && cgroups.check_current_task(0) != 1))
 		return 0;
 	bpf_probe_read_kernel(&tid, sizeof(tid), &task->pid);
-	new_thread(task, tid, THREAD_RUNNABLE, now_ns, setting->window, counts);
+	new_thread(task, tid, THREAD_NEW, now_ns, setting->window, counts);
 	return 0;
 }

@@ -116,12 +116,13 @@ def departed_window(keys: Rows, sums: Rows) -> ThreadWindow:
 
 
 def joined(parts: list[ThreadWindow]) -> ThreadWindow:
-    """All rows."""
+    """All rows, of looks at different times: how many threads there were is what the largest saw."""
+    largest = max(parts, key=lambda part: int(part.threads.sum()), default=None)
     return ThreadWindow(
         who=np.concatenate([np.zeros(0, WHO), *(part.who for part in parts)]),
         sums=np.concatenate([np.zeros((0, COLUMNS), np.uint64), *(part.sums for part in parts)]),
         short_max_ns=np.concatenate([np.zeros(0, np.uint64), *(part.short_max_ns for part in parts)]),
-        threads=np.concatenate([np.zeros(0, np.uint64), *(part.threads for part in parts)]),
+        threads=np.concatenate([np.zeros(0, np.uint64), *(part.threads * np.uint64(part is largest) for part in parts)]),
     )
 
 

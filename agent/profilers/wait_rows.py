@@ -72,7 +72,9 @@ def open_rows(threads: Rows, moment: Moment, reports: Reports) -> WaitRows:
     since = open_since(threads, moment)
     # Ended between the moment and the read of its entry: the kernel took it for told already (end_wait in bpf/waits.bpf.c).
     is_ended = (threads["state"] != ThreadState.BLOCKED) & (threads["blocked_whole_ns"] != 0) & (threads["woken_ns"] >= now)
-    since[is_ended] = np.minimum(threads["woken_ns"] - threads["blocked_whole_ns"], now)[is_ended]
+    began = threads["since_ns"].copy()
+    began[is_ended] = threads["woken_ns"][is_ended] - threads["blocked_whole_ns"][is_ended]
+    since[is_ended] = np.minimum(began, now)[is_ended]
     whole = now - since
     is_open = (threads["state"] == ThreadState.BLOCKED) | is_ended
     is_long = is_open & (whole >= np.uint64(reports.threshold_ns)) & (whole > 0)
@@ -80,7 +82,7 @@ def open_rows(threads: Rows, moment: Moment, reports: Reports) -> WaitRows:
     before = np.uint64(reports.before_ns)
     was_told = (before > since) & (before - np.minimum(since, before) >= np.uint64(reports.threshold_ns))
     keys, values = np.zeros(len(threads), WAIT_KEY), np.zeros(len(threads), WAIT_VALUE)
-    has_stack = threads["stack_since_ns"] == since
+    has_stack = threads["stack_since_ns"] == began[is_long]
     keys["own"][has_stack] = threads["own"][has_stack]
     for name in ("start_boot_ns", "pid", "exec_id", "is_kernel_thread"):
         keys["own"][name] = threads[name]

@@ -3,10 +3,10 @@
  * is lost between a read and a reset, and nothing is copied in a switch.
  *
  *	RUNNING --switched out--> BLOCKED --woken--> RUNNABLE --switched in--> RUNNING
- *	   \------preempted------------------------------/
+ *	   \------preempted------------------------------/             NEW --switched in--/
  *
- * Programs may be detached for a while (agent/profilers/breaker.py): what began before `on_since_ns` is counted from there, and the first
- * event after it tells what the thread did since. */
+ * Programs may be detached for a while (agent/profilers/breaker.py): what began before `on_since_ns` is counted from there. What threads
+ * do as they are attached is looked up where the kernel can be asked (shared/open_waits.h); else the first event tells it. */
 #ifndef EMBERWATCH_THREAD_H
 #define EMBERWATCH_THREAD_H
 
@@ -52,7 +52,7 @@ struct wait_stack {
 	u32 is_kernel_thread;
 };
 
-/* As THREAD in agent/profilers/thread_rows.py: 448 bytes. */
+/* As THREAD in agent/profilers/thread_rows.py: 456 bytes. */
 struct thread {
 	struct process_key process;
 	char comm[COMM_BYTES];
@@ -69,6 +69,7 @@ struct thread {
 	u64 voluntary_switches; /* of the task as it began to wait: when there are more, it is not that wait any more */
 	u64 stack_since_ns; /* since_ns of the wait that `own` is of */
 	u64 is_provisional; /* `own` was walked without tables and should be walked again */
+	u64 met_window; /* window in which the task was met by an iterator */
 	struct wait_stack own;
 	struct wait_stack waker;
 	struct thread_sums sums;
@@ -87,6 +88,7 @@ struct wait_settings {
 	u64 reported_ns;    /* until when open waits are reported */
 	u64 window;	    /* number of the window */
 	u64 walks_left;	    /* of open waits, until the collector writes here again */
+	u64 is_beginning;   /* the iterator takes down what threads do */
 };
 
 /* As WAIT_GATE in agent/profilers/waits.py. */
@@ -157,15 +159,16 @@ static __always_inline u64 past(u64 now_ns, u64 from_ns)
 	return now_ns > from_ns ? now_ns - from_ns : 0;
 }
 
-/* Make an entry for a task that is seen for the first time, whoever runs now. 0 when it is not wanted or there is no room. */
-static __always_inline struct thread *new_thread(struct task_struct *task, u32 tid, u32 state, u64 since_ns, u64 window, struct wait_counts *counts)
+/* Make an entry for a task that is seen for the first time, whoever runs now, by way of `fresh`, whose sums are 0. 0 when it is not wanted or
+ * there is no room. */
+static __always_inline struct thread *put_thread(struct thread *fresh, struct task_struct *task, u32 tid, bool is_known,
+						 struct wait_counts *counts)
 {
 	int zero = 0;
 	struct settings *setting = settings.lookup(&zero);
-	struct thread *fresh = blank_thread.lookup(&zero);
 	u32 flags = 0;
 
-	if (!setting || !fresh)
+	if (!setting)
 		return 0;
 	bpf_probe_read_kernel(&fresh->process.pid, sizeof(u32), &task->tgid);
 	fresh->process.start_boot_ns = start_of(task);
@@ -175,14 +178,23 @@ static __always_inline struct thread *new_thread(struct task_struct *task, u32 t
 	bpf_probe_read_kernel(&fresh->comm, sizeof(fresh->comm), &task->comm);
 	bpf_probe_read_kernel(&flags, sizeof(flags), &task->flags);
 	fresh->is_kernel_thread = flags & TASK_KERNEL_THREAD ? 1 : 0;
+	/* One that is not known may have been met by a handler meanwhile, which knows better. */
+	if ((is_known ? threads.update(&tid, fresh) : threads.insert(&tid, fresh)) == ERROR_TOO_BIG)
+		counts->threads_full++;
+	return threads.lookup(&tid);
+}
+
+static __always_inline struct thread *new_thread(struct task_struct *task, u32 tid, u32 state, u64 since_ns, u64 window, struct wait_counts *counts)
+{
+	int zero = 0;
+	struct thread *fresh = blank_thread.lookup(&zero);
+
+	if (!fresh)
+		return 0;
 	fresh->state = state;
 	fresh->since_ns = since_ns;
 	fresh->born_window = window;
-	if (threads.update(&tid, fresh)) {
-		counts->threads_full++;
-		return 0;
-	}
-	return threads.lookup(&tid);
+	return put_thread(fresh, task, tid, true, counts);
 }
 
 /* Add the sums of a thread that is gone, or is another program now, to those of its process. */

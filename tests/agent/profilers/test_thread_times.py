@@ -98,3 +98,8 @@ def test_threads_that_came_and_went_stand_beside_the_others() -> None:
 
 def test_no_threads_at_all() -> None:
     assert len(joined([]).who) == 0
+
+
+def test_looks_at_different_times_do_not_add_up_threads() -> None:
+    looks = [_look(ThreadTimes(), 2, *(thread(pid, ThreadState.RUNNING, S) for pid in pids)) for pids in ((7,), (7, 8), (8,))]
+    assert joined(looks).threads.tolist() == [0, 1, 1, 0]

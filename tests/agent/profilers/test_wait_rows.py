@@ -56,6 +56,12 @@ def test_wait_is_no_longer_than_events_have_been_seen() -> None:
     assert _open(20, thread(7, ThreadState.BLOCKED, 3 * MS), on_since_ms=15).values["ns"].tolist() == [5 * MS]
 
 
+def test_wait_that_goes_on_over_a_time_without_events_keeps_its_stack() -> None:
+    asleep = thread(7, ThreadState.BLOCKED, 3 * MS, stack_since_ns=3 * MS)
+    asleep["own"]["user_stack"] = 99
+    assert _open(20, asleep, on_since_ms=15).keys["own"]["user_stack"].tolist() == [99]
+
+
 def test_clock_that_is_ahead_makes_no_wait_negative() -> None:
     assert len(_open(20, thread(7, ThreadState.BLOCKED, 25 * MS), threshold_ms=0).keys) == 0
 
