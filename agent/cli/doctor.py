@@ -4,6 +4,7 @@
 import json
 import os
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,10 +16,13 @@ from agent.profilers.cpu import SPEC, CpuSettings
 from agent.profilers.event_host import EventSettings
 from agent.profilers.registry import EVENT_KINDS
 from agent.profilers.suite import Suite
+from agent.records.limit import Limit
 from agent.unwind.cache import kept_tables
 
 _SIGNS = {State.WORKS: "ok", State.LIMITED: "limited", State.MISSING: "missing"}
 _NEEDED = "cpu"
+_LOOK_S = 0.8
+"""Three looks of a breaker."""
 
 
 def report(as_json: bool, unwind_directory: Path | None = None) -> tuple[bool, str]:
@@ -27,16 +31,21 @@ def report(as_json: bool, unwind_directory: Path | None = None) -> tuple[bool, s
     `unwind_directory` is where the agent of this host keeps its unwind tables.
     """
     with tempfile.TemporaryDirectory(prefix="emberwatch-doctor-") as headers:
-        host = HostView(running_release(), os.uname().machine, real_attempts(SPEC, Path(headers)))
-        collectors, everything = examine(host, has_bcc), capabilities(host, has_bcc)
-        everything += (_unwind_tables(unwind_directory),) if unwind_directory is not None else ()
-        collectors += _event_kinds(Path(headers)) if _works(collectors) else ()
+        collectors, everything = look(Path(headers))
+    everything += (_unwind_tables(unwind_directory),) if unwind_directory is not None else ()
     works = _works(collectors)
     if as_json:
         return works, json.dumps(
             {"works": works, "collectors": [_facts(each) for each in collectors], "host": [_fact(each) for each in everything]}, indent=2
         )
     return works, _text(collectors, everything, works)
+
+
+def look(headers: Path) -> tuple[tuple[CollectorReport, ...], tuple[Capability, ...]]:
+    """What every collector can do on this host, those of event kinds too, and all that was looked at. `headers` is an empty directory."""
+    host = HostView(running_release(), os.uname().machine, real_attempts(SPEC, headers))
+    collectors, everything = examine(host, has_bcc), capabilities(host, has_bcc)
+    return collectors + (_event_kinds(headers) if _works(collectors) else ()), everything
 
 
 def _works(collectors: Sequence[CollectorReport]) -> bool:
@@ -52,15 +61,33 @@ def _unwind_tables(directory: Path) -> Capability:
 
 
 def _event_kinds(headers: Path) -> tuple[CollectorReport, ...]:
-    """Starts and ends all profilers: what each event kind needs is tried, not guessed."""
+    """Starts and ends all profilers: what each event kind needs is tried, not guessed, and so is whether this host is too busy for it."""
     with closing(Suite.start(CpuSettings(header_directory=headers), EventSettings())) as suite:
-        refusals = suite.refusals
+        _run(suite, _LOOK_S)
+        suite.drain()
+        refusals, limited = suite.refusals, suite.limited()
     return tuple(
         CollectorReport(kind, State.MISSING, (Capability("program", State.MISSING, refusals[kind]),))
         if kind in refusals
-        else CollectorReport(kind, State.WORKS, ())
+        else CollectorReport(kind, State.WORKS, (_limited(limited[kind]),) if kind in limited else ())
         for kind in EVENT_KINDS
     )
+
+
+def _run(suite: Suite, seconds: float) -> None:
+    """As the agent does between two windows."""
+    until_s = time.monotonic() + seconds
+    while (left_s := until_s - time.monotonic()) > 0:
+        wait_s = suite.tick()
+        time.sleep(left_s if wait_s is None else min(left_s, wait_s))
+
+
+def _limited(limit: Limit) -> Capability:
+    if limit.seen < 1:
+        detail = f"so much happens here now that {limit.seen:.0%} of it is seen, to spare the host; counts and times are scaled"
+    else:
+        detail = f"so much happens here now that times are taken for {limit.timed:.0%} of the time, to spare the host; all is counted"
+    return Capability("limit", State.LIMITED, detail, "raise events_per_s, or calls_cpu_percent for system calls, to see more")
 
 
 def _text(collectors: Sequence[CollectorReport], everything: Sequence[Capability], works: bool) -> str:

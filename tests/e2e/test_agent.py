@@ -41,7 +41,7 @@ def shares_of(server: RunningServer, selector: str) -> dict[str, float]:
 
 
 def named_shares(server: RunningServer, service: str) -> dict[str, float]:
-    """Shares once everything in the graph has names, the kernel too, which an agent at work brings when it is asked; what is there after a minute else."""
+    """Shares once all of the graph has names, which an agent at work brings when it is asked; what is there after a minute else."""
     until_s = time.monotonic() + 60
     while True:
         shares = shares_of(server, f'cpu{{service="{service}"}}')

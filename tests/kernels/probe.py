@@ -7,18 +7,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agent.kernel.attempts import has_bcc, real_attempts
-from agent.kernel.capabilities import HostView, examine
+from agent.cli import doctor
 from agent.kernel.program import unwinding_denial
-from agent.kernel.release import running_release
-from agent.profilers.cpu import SPEC
 
 
 def main(arguments: list[str]) -> int:
     """The file is there when everything was looked at."""
     system = os.uname()
     with tempfile.TemporaryDirectory() as headers:
-        reports = examine(HostView(running_release(), system.machine, real_attempts(SPEC, Path(headers))), has_bcc)
+        reports, _ = doctor.look(Path(headers))
     findings = {f"{each.name}: {each.detail}" for report in reports for each in report.findings}
     found = {
         "release": system.release,
