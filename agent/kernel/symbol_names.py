@@ -22,8 +22,8 @@ from agent.kernel.kallsyms import read_kallsyms
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT_S = 5.0
-"""It takes some tenths of a second, and the end of a window waits for it."""
+_TIMEOUT_S = 30.0
+"""It takes some tenths of a second, more on a host that is overloaded; the start and the end of a window wait for it."""
 _LINE = re.compile(rb"^([0-9a-f]{1,16}) (.) ([^\t\n]+)", re.MULTILINE)
 _TRACING = b"__traceiter_"
 _DATA_TYPES = b"bBdDgGrRsSvV"
