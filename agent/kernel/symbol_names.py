@@ -22,7 +22,7 @@ from agent.kernel.kallsyms import read_kallsyms
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT_S = 5.0
+_TIMEOUT_S = 30.0
 """It takes some tenths of a second, and the end of a window waits for it."""
 _LINE = re.compile(rb"^([0-9a-f]{1,16}) (.) ([^\t\n]+)", re.MULTILINE)
 _TRACING = b"__traceiter_"
