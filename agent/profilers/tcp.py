@@ -19,6 +19,7 @@ from agent.kernel.program import BufferedMap, Iterator, MapShape, ProgramSpec, P
 from agent.profilers.event_host import ClosedWindow, EventHost, Group
 from agent.profilers.tcp_rows import TCP_KEY, TCP_SUMS, rows_of_endpoints
 from agent.records.event_drain import EventAccount, EventDrain
+from agent.records.limit import Limit
 from emberwatch.v1.marks_pb2 import LossReason
 
 log = logging.getLogger(__name__)
@@ -118,9 +119,9 @@ class TcpProfiler:
         """Nothing to look at between windows."""
         return None
 
-    def duty(self) -> float:
+    def limit(self) -> Limit:
         """Always on: a connection whose opening or end was not seen could not be counted."""
-        return 1.0
+        return Limit()
 
     def map_bytes(self) -> int:
         """Kernel memory of the sums of both buffers."""

@@ -4,7 +4,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from server.errors import Overloaded
 from server.profile.join import Branch, join
@@ -15,7 +15,6 @@ from server.query.chosen import By, Chosen, split
 from server.query.complaint import QueryError, did_you_mean
 from server.query.idle import NEEDED, Idle, IdleShare, add_idle, can_be_idle, part
 from server.query.kinds import kinds_to_ask, width_column
-from server.query.looked_at import look_at
 from server.query.merge import KeyWeights, key_weights
 from server.query.name_index import NameIndex
 from server.query.operators import NO_OPERATORS, Operators
@@ -94,8 +93,6 @@ class _Merged:
     start_unix_ns: int
     end_unix_ns: int
     rows: int
-    naming: frozenset[int]
-    """Row ids of binaries in it whose names are being made."""
 
 
 class ProfileQuery:
@@ -105,7 +102,6 @@ class ProfileQuery:
         self.store = store
         self.now_unix_ns = now_unix_ns
         self.trees = TreeCache(namer, store.binaries)
-        self._namer = namer
         self.names = NameIndex()
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
@@ -141,7 +137,7 @@ class ProfileQuery:
                 first_calls=first or (lambda: first_calls(shown.tree)),
                 samples=merged.samples,
                 covered_s=(merged.end_unix_ns - merged.start_unix_ns) / SECOND_NS,
-                quality=replace(self.quality(chosen, question, weighed, has_rows=merged.rows > 0), naming=len(merged.naming)),
+                quality=self.quality(chosen, question, weighed, has_rows=merged.rows > 0),
                 idle=merged.idle,
                 nearest_data_s=None if weighed.sum else self._nearest_data_s(question),
             )
@@ -174,8 +170,7 @@ class ProfileQuery:
         samples = sum(service.totals[count] for service in weights.services.values())
         if question.operators.leave_stacks_out:  # How many there are of the others is known from a tree of the counts alone.
             samples = _reshaped(self._tree(weights, count, question)[0], question.operators).sum
-        naming = look_at(weights, column.name, self._namer, self.store)
-        return _Merged(weighed, samples, first, idle, weights.start_unix_ns, weights.end_unix_ns, weights.rows, naming)
+        return _Merged(weighed, samples, first, idle, weights.start_unix_ns, weights.end_unix_ns, weights.rows)
 
     def _weights(self, chosen: Chosen, question: Question, column: ColumnInfo) -> tuple[KeyWeights, IdleShare | None]:
         has_idle = can_be_idle(chosen.kind)
@@ -248,5 +243,4 @@ def _joined(parts: list[tuple[str, _Merged]]) -> _Merged:
         start_unix_ns=min((one.start_unix_ns for one in found), default=0),
         end_unix_ns=max((one.end_unix_ns for one in found), default=0),
         rows=sum(one.rows for one in found),
-        naming=frozenset().union(*(one.naming for one in found)),
     )

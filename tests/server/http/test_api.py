@@ -121,7 +121,6 @@ def test_quality_stands_in_the_answer() -> None:
         "expected": 100, "stored": 32, "idle": 55, "filtered": 0, "lost": {"MAP_FULL": 13}, "lost_share": 0.13,
         "stack_lost": {"STACK_MAP_FULL": 8}, "stack_lost_share": 0.25, "truncated_share": 0.0, "unnamed_share": 0.0,
         "unknown_share": 0.0, "unwind_stopped_share": 0.0, "kernel_hidden_share": 0.0, "whole_share": 1.0, "hosts": 2, "hosts_silent": [],
-        "naming": 0,
     }  # fmt: skip
 
 
