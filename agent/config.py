@@ -103,7 +103,12 @@ class Settings:
     kinds: str = _row("all", "What is profiled: all that this kernel offers, or kinds with commas between; cpu always is.", _kinds)
     threshold_us: int = _row(1000, "Waits and calls shorter than this are added up without their stacks, microseconds.", _between(0, 10**8))
     events_per_s: int = _row(
-        20_000, "Events a second and CPU above which a kind runs in duty cycles, scaled by time; 0 for no limit.", _between(0, 10**8)
+        20_000,
+        "Events a second and CPU above which a kind runs in duty cycles, scaled by time; 0 for no limit, of system calls either.",
+        _between(0, 10**8),
+    )
+    calls_cpu_percent: int = _row(
+        1, "Percent of each CPU for system calls; above it they are counted and a part is timed, then sampled.", _between(1, 100)
     )
     wait_classes: str = _row("", "Wait classes that a service has shown as others: SERVICE:CLASS=CLASS with commas between.", _wait_classes)
     stacks_entries: int = _row(0, "Stacks the kernel maps hold; 0 sizes them by CPUs, rate and window.", _between(0, 1 << 20))

@@ -105,6 +105,11 @@ class Program:
         """Time spent in all functions since they were loaded, as far as it was measured."""
         return sum(bpf.program_info(descriptor).run_time_ns for descriptor in self._loaded.programs.values())
 
+    def run_time_of(self, function: str) -> tuple[int, int]:
+        """Nanoseconds in a function and how often it ran, as far as it was measured."""
+        info = bpf.program_info(self.function(function))
+        return info.run_time_ns, info.runs
+
     def instructions(self, function: str) -> int:
         """Size after the verifier."""
         return bpf.program_info(self.function(function)).instructions

@@ -10,6 +10,7 @@ from agent.kernel import program as kernel
 from agent.kernel.program import Program, ProgramSpec, ProgramType, SymbolNames
 from agent.records.drain import Stacks
 from agent.records.event_drain import EventDrain
+from agent.records.limit import Limit
 
 EVENTS = ProgramSpec(
     source="shared/events.h",
@@ -40,7 +41,9 @@ class EventSettings:
     threshold_ns: int = 1_000_000
     """Events shorter than this are added up without stacks."""
     most_per_s: int = 20_000
-    """Events a second and CPU of one group of programs, above which it runs in duty cycles; 0 for no limit."""
+    """Events a second and CPU of one group of programs, above which it runs in duty cycles; 0 for no limit at all, of calls either."""
+    calls_share: float = 0.01
+    """Share of a CPU that watching system calls may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,8 @@ class EventProfiler(Protocol):
         """Called as often as it asks for: seconds until the next call at the latest, None for no matter when."""
         ...
 
-    def duty(self) -> float:
-        """Share of the time for which the programs run, 1 when they are not limited."""
+    def limit(self) -> Limit:
+        """How much was seen of the last whole window."""
         ...
 
     def map_bytes(self) -> int:

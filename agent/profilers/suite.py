@@ -21,6 +21,7 @@ from agent.profilers.event_host import EVENTS, ClosedWindow, EventHost, EventPro
 from agent.profilers.registry import GROUPS
 from agent.records.drain import CpuDrain
 from agent.records.event_drain import WindowDrain
+from agent.records.limit import Limit
 from agent.records.stack_sets import without_innermost
 
 log = logging.getLogger(__name__)
@@ -81,9 +82,10 @@ class Suite:
         """What runs."""
         return (CPU_KIND, *(kind for group, _ in self._groups for kind in group.kinds))
 
-    def limited(self) -> Mapping[str, float]:
-        """Kinds that run for a part of the time only: their share of it."""
-        return {kind: profiler.duty() for group, profiler in self._groups for kind in group.kinds if profiler.duty() < 1}
+    def limited(self) -> Mapping[str, Limit]:
+        """Kinds that do not see everything: how much they see."""
+        limits = {kind: profiler.limit() for group, profiler in self._groups for kind in group.kinds}
+        return {kind: limit for kind, limit in limits.items() if not limit.is_whole}
 
     def drain(self) -> WindowDrain:
         """End the window of all kinds and take out what it holds."""
@@ -122,7 +124,7 @@ class Suite:
             if reason is None:
                 try:
                     profiler = group.start(host)
-                except KernelError as error:
+                except (KernelError, OSError) as error:  # Whatever one group lacks here, the others start.
                     reason = str(error)
                 else:
                     self._closing.callback(profiler.close)

@@ -110,7 +110,7 @@ class Collector:
                 stacks_entries=settings.stacks_entries or None,
                 is_unwinding=True,
             ),
-            EventSettings(settings.window_s, settings.threshold_us * 1000, settings.events_per_s),
+            EventSettings(settings.window_s, settings.threshold_us * 1000, settings.events_per_s, settings.calls_cpu_percent / 100),
             settings.wants,
         )
         closing.callback(self._suite.close)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -34,7 +35,6 @@ from server.symbols.sources import Origin, Source
 from server.symbols.table import Table
 from server.symbols.table_cache import TableCache
 from server.symbols.uploads import Delivered, SymbolUploads
-from server.symbols.work_queue import WorkQueue
 from server.symbols.workshop import Stores, Workshop
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,8 @@ class Namer:
         self._generation = 0
         self._without_common: set[BinaryKey] = set()
         """Those that may lack what dwz moved into another file."""
-        self._queue = WorkQueue(WORKERS, "symbols")
+        self._workers = ThreadPoolExecutor(WORKERS, "symbols")
+        self._running: set[Future[None]] = set()
         self._fetching = Fetching(settings, self._ledger, self._history, self._take, (clock, unix_clock))
 
     @property
@@ -195,7 +196,9 @@ class Namer:
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is looked for or built; False when that takes longer."""
-        return self._queue.wait_idle(timeout_s)
+        with self._lock:
+            running = set(self._running)
+        return not running or not wait(running, timeout_s).not_done
 
     def wanted_some(self, most: int) -> list[BinaryKey]:
         """At most so many of the binaries that agents should be asked for, others at each call until all had their turn."""
@@ -203,17 +206,13 @@ class Namer:
 
     def pending(self) -> int:
         """How many binaries are looked for or built right now. What debuginfod servers are asked for is left out: nobody waits."""
-        return len(self._queue)
-
-    def look_at(self, binaries: Sequence[tuple[BinaryInfo, float]]) -> list[int]:
-        """Somebody looks at these binaries, each with its weight: they are named first. Gives row ids of those still without names."""
-        keys = self._queue.look_at({key_of(binary): weight for binary, weight in binaries})
-        return [binary.row_id for binary, _ in binaries if key_of(binary) in keys and self.state(binary).state == NameState.PENDING]
+        with self._lock:
+            return len(self._running)
 
     def close(self) -> None:
         """Stop after what is being built now."""
         self._fetching.close()
-        self._queue.close()
+        self._workers.shutdown(wait=True, cancel_futures=True)
         self._uploads.close()
 
     def _meet(self, key: BinaryKey, binary: BinaryInfo) -> SymbolState:
@@ -247,9 +246,7 @@ class Namer:
             self._ledger.forget(key_of(binary))
         return table
 
-    def _start(self, work: Callable[[], None], key: BinaryKey, came: int | None = None) -> None:
-        """Work on a binary in the background; `came` is the descriptor of a file that has just come for it."""
-
+    def _start(self, work: Callable[[], None], key: BinaryKey) -> None:
         def guarded() -> None:
             try:
                 work()
@@ -257,9 +254,10 @@ class Namer:
                 log.error("symbol work failed binary=%s reason=%s", key.digest, error)
                 self._ledger.set(key, SymbolState(NameState.FAILED, str(error)))
 
-        known = self._ledger.get(key)
-        here = self._workshop.size_bytes(key, None if known is None else known.binary)
-        self._queue.add(key, here + (0 if came is None else os.fstat(came).st_size), guarded)
+        future = self._workers.submit(guarded)
+        with self._lock:
+            self._running.add(future)
+        future.add_done_callback(self._running.discard)
 
     def _look_for_news(self, key: BinaryKey, binary: BinaryInfo) -> None:
         if self._workshop.has_news(key):
@@ -303,7 +301,7 @@ class Namer:
         for key in keys:
             known = self._ledger.get(key)
             own = replace(source, descriptor=os.dup(source.descriptor))
-            self._start(partial(self._make_with, key, None if known is None else known.binary, own), key, own.descriptor)
+            self._start(partial(self._make_with, key, None if known is None else known.binary, own), key)
         return refusal, len(keys)
 
     def _lacking(self) -> dict[bytes, list[BinaryKey]]:
@@ -333,7 +331,7 @@ class Namer:
     def _deliver(self, delivered: Delivered) -> None:
         """Make the table of a finished upload in the background; the file behind the descriptor is gone when that is closed."""
         self._ledger.set(delivered.key, _BUILDING)
-        self._start(lambda: self._build_upload(delivered), delivered.key, delivered.descriptor)
+        self._start(lambda: self._build_upload(delivered), delivered.key)
 
     def _build_upload(self, delivered: Delivered) -> None:
         key, source = delivered.key, Source(Origin.AGENT, delivered.descriptor)

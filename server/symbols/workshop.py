@@ -99,17 +99,6 @@ class Workshop:
         os.close(debug)
         return came > max((a.at_unix_s for a in attempts if a.origin == Origin.DEBUG_ROOT), default=0.0) - _COARSE_S
 
-    def size_bytes(self, key: BinaryKey, binary: BinaryInfo | None) -> int:
-        """About how many bytes there are to read for a table; 0 for lists of the kernel, which come whole."""
-        if key.counts_from_text:
-            return 0
-        size = self._stores.files.kept_bytes(key) + (binary.size_bytes if binary is not None else 0)
-        debug = open_by_build_id(key.build_id_kind, key.build_id, self._settings.debug_roots) if self._settings.local_files else None
-        if debug is not None:
-            size += os.fstat(debug).st_size
-            os.close(debug)
-        return size
-
     def _open_here(self, key: BinaryKey, binary: BinaryInfo | None) -> list[Source]:
         if not self._settings.local_files:
             return []
