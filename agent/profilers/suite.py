@@ -124,7 +124,7 @@ class Suite:
             if reason is None:
                 try:
                     profiler = group.start(host)
-                except KernelError as error:
+                except (KernelError, OSError) as error:  # Whatever one group lacks here, the others start.
                     reason = str(error)
                 else:
                     self._closing.callback(profiler.close)

@@ -35,11 +35,13 @@ static __always_inline struct pt_regs *user_registers(struct task_struct *runnin
 static __always_inline struct pt_regs *registers_of(struct task_struct *task)
 {
 	struct task_struct *running = running_task();
-	u64 distance = (u64)user_registers(running) - load_u64(&running->stack);
-	void *kernel_stack = 0;
+	void *known = user_registers(running), *kernel_stack = 0;
+	u64 address = 0;
 
+	/* Read as a number: the verifier of Linux 6.1 lets nobody subtract from a pointer whose type it knows. */
+	bpf_probe_read_kernel(&address, sizeof(address), &known);
 	bpf_probe_read_kernel(&kernel_stack, sizeof(kernel_stack), &task->stack);
-	return (struct pt_regs *)(kernel_stack + distance);
+	return (struct pt_regs *)(kernel_stack + (address - load_u64(&running->stack)));
 }
 
 /* Begin at registers that were saved. */

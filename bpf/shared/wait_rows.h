@@ -24,8 +24,11 @@ struct wait_value {
 	u64 uninterruptible_ns;
 };
 
+/* As the value of an inner map it is words, see stack_words in stack.h. */
+typedef u64 wait_words[sizeof(struct wait_value) / sizeof(u64)];
+
 /* Shape of the inner maps, made by the collector. When full the wait is counted as rows_full; its time is in the sums. */
-BPF_HASH(waits_shape, struct wait_key, struct wait_value, 1);
+BPF_HASH(waits_shape, struct wait_key, wait_words, 1);
 BPF_ARRAY_OF_MAPS(waits, "waits_shape", BUFFERS);
 
 static __always_inline void put_row(struct wait_key *key, u64 ns, u64 whole_ns, u64 uninterruptible_ns, struct wait_counts *counts)
