@@ -157,6 +157,14 @@ class SourceFiles:
             return max((self._worth(path) for path in self._files(held)), default=0)
         return 0
 
+    def kept_bytes(self, key: BinaryKey) -> int:
+        """Of the files of a binary together."""
+        size = 0
+        for path in self._files_of(key):
+            with contextlib.suppress(OSError):
+                size += path.stat().st_size
+        return size
+
     def newest_unix_s(self, key: BinaryKey) -> float:
         """When the newest file of a binary came; 0 when there is none."""
         newest = 0.0
