@@ -104,8 +104,11 @@ class Settings:
     threshold_us: int = _row(1000, "Waits and calls shorter than this are added up without their stacks, microseconds.", _between(0, 10**8))
     events_per_s: int = _row(
         20_000,
-        "Events a second and CPU above which a kind runs in duty cycles, scaled by time; 0: no limit, of stacks neither.",
+        "Events a second and CPU above which a kind runs in duty cycles, scaled by time; 0: no limit, of stacks and calls neither.",
         _between(0, 10**8),
+    )
+    calls_cpu_percent: int = _row(
+        1, "Percent of each CPU for system calls; above it they are counted and a part is timed, then sampled.", _between(1, 100)
     )
     wait_classes: str = _row("", "Wait classes that a service has shown as others: SERVICE:CLASS=CLASS with commas between.", _wait_classes)
     stacks_entries: int = _row(0, "Stacks the kernel maps hold; 0 sizes them by CPUs, rate and window.", _between(0, 1 << 20))

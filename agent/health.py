@@ -9,6 +9,7 @@ from typing import Protocol
 from agent import __version__
 from agent.config import Settings
 from agent.records.kernel_layout import KernelLayout
+from agent.records.limit import Limit
 from emberwatch.v1 import batch_pb2 as pb
 
 _REASON_CHARACTERS = 160
@@ -29,13 +30,13 @@ class KindFacts:
 
     refused: Mapping[str, str] = field(default_factory=dict)
     """Wanted and not running: why."""
-    limited: Mapping[str, float] = field(default_factory=dict)
-    """Running in duty cycles: share of the time."""
+    limited: Mapping[str, Limit] = field(default_factory=dict)
+    """Not seeing everything, to spare the host."""
 
     def flags(self) -> list[str]:
-        """`kind_off:KIND:why` and `kind_limited:KIND:percent`."""
+        """`kind_off:KIND:why`, `kind_limited:KIND:percent` and, of a kind that counts everything, `kind_timed:KIND:percent`."""
         off = [f"kind_off:{kind}:{_first_line(reason)}" for kind, reason in self.refused.items()]
-        return off + [f"kind_limited:{kind}:{share * 100:.0f}" for kind, share in self.limited.items()]
+        return off + [_limit_flag(kind, limit) for kind, limit in self.limited.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,10 @@ def host_facts(
         flags=sorted([*(name for name, is_set in flags.items() if is_set), *kinds.flags(), *unwinding.flags()]),
         window_s=settings.window_s,
     )
+
+
+def _limit_flag(kind: str, limit: Limit) -> str:
+    return f"kind_limited:{kind}:{limit.seen * 100:.0f}" if limit.seen < 1 else f"kind_timed:{kind}:{limit.timed * 100:.0f}"
 
 
 def _first_line(reason: str) -> str:

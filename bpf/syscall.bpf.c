@@ -88,6 +88,8 @@ static __always_inline u64 take_start(u32 tid, struct call_settings *setting, u3
 		*call = start->call;
 		start->tid = 0;
 	} else {
+		if (setting->is_counting)
+			return 0;
 		start = crowded.lookup(&tid);
 		if (!start)
 			return 0;
@@ -116,6 +118,8 @@ int on_call(struct bpf_raw_tracepoint_args *ctx)
 	if (!start)
 		return 0;
 	if (start->tid && start->tid != tid) {
+		if (setting->is_counting)
+			return 0;
 		fresh.tid = tid;
 		fresh.call = call;
 		fresh.start_ns = bpf_ktime_get_ns();

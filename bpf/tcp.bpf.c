@@ -85,15 +85,23 @@ static __always_inline void begin_session(struct sock *sk, struct tcp_session *s
 	name_endpoint(session, direction);
 	session->direction = direction;
 	session->start_ns = bpf_ktime_get_ns();
+	session->weight = 1;
+}
+
+/* Whether a new connection is the one of so many that is followed. */
+static __always_inline bool is_followed(u32 one_in)
+{
+	return one_in == 1 || !(bpf_get_prandom_u32() & (one_in - 1));
 }
 
 /* connect or listen lies below: its process is the owner. */
-static __always_inline void open_by_call(struct sock *sk, u32 direction)
+static __always_inline void open_by_call(struct sock *sk, u32 direction, u32 weight)
 {
 	struct tcp_session session = {};
 	struct current_task current = {};
 
 	begin_session(sk, &session, direction);
+	session.weight = weight;
 	read_current_task(&current, bpf_get_current_pid_tgid() >> 32);
 	own(&session, &current);
 	if (direction == DIRECTION_LISTEN)
@@ -102,13 +110,14 @@ static __always_inline void open_by_call(struct sock *sk, u32 direction)
 }
 
 /* A connection came in: the listener's owner is its owner. */
-static __always_inline void open_by_peer(struct sock *sk)
+static __always_inline void open_by_peer(struct sock *sk, u32 weight)
 {
 	struct tcp_session session = {};
 	struct tcp_owner *owner;
 	struct tcp_sums *sums;
 
 	begin_session(sk, &session, DIRECTION_IN);
+	session.weight = weight;
 	owner = find_listener(&session);
 	if (owner) {
 		session.key.start_boot_ns = owner->process.start_boot_ns;
@@ -119,15 +128,15 @@ static __always_inline void open_by_peer(struct sock *sk)
 	}
 	session.established_ns = session.start_ns;
 	session.flags |= SESSION_ESTABLISHED;
-	sums = sums_of(&session, active_buffer(), 1);
+	sums = sums_of(&session, active_buffer());
 	if (sums)
-		add_to(sums, TCP_ACCEPTS, 1);
+		add_to(sums, &session, TCP_ACCEPTS, 1);
 	keep_session((u64)sk, &session);
 }
 
 static __always_inline void on_connected(struct sock *sk, struct tcp_session *session)
 {
-	struct tcp_sums *sums = sums_of(session, active_buffer(), 1);
+	struct tcp_sums *sums = sums_of(session, active_buffer());
 	u64 now_ns = bpf_ktime_get_ns(), ns = now_ns - session->start_ns;
 	u32 syn_retransmits = peek_u32(&((struct tcp_sock *)sk)->total_retrans);
 
@@ -138,37 +147,37 @@ static __always_inline void on_connected(struct sock *sk, struct tcp_session *se
 	session->flags |= SESSION_ESTABLISHED;
 	if (!sums)
 		return;
-	add_to(sums, TCP_CONNECTS, 1);
-	add_to(sums, TCP_CONNECT_NS, ns);
-	add_to(sums, TCP_SYN_RETRANSMITS, syn_retransmits);
-	__sync_fetch_and_add(&sums->connects[bucket_of_ns(ns) & (BUCKETS_OF_TIME - 1)], 1);
+	add_to(sums, session, TCP_CONNECTS, 1);
+	add_to(sums, session, TCP_CONNECT_NS, ns);
+	add_to(sums, session, TCP_SYN_RETRANSMITS, syn_retransmits);
+	add_to_bucket(sums->connects, session, ns);
 }
 
 static __always_inline void on_failed(struct sock *sk, struct tcp_session *session)
 {
-	struct tcp_sums *sums = sums_of(session, active_buffer(), 1);
+	struct tcp_sums *sums = sums_of(session, active_buffer());
 	u32 error = peek_u32(&sk->sk_err);
 
 	if (!sums)
 		return;
-	add_to(sums, error == ERROR_REFUSED ? TCP_REFUSED : error == ERROR_TIMED_OUT ? TCP_TIMEOUTS : TCP_FAILED, 1);
-	add_to(sums, TCP_SYN_RETRANSMITS, peek_u32(&((struct tcp_sock *)sk)->total_retrans));
+	add_to(sums, session, error == ERROR_REFUSED ? TCP_REFUSED : error == ERROR_TIMED_OUT ? TCP_TIMEOUTS : TCP_FAILED, 1);
+	add_to(sums, session, TCP_SYN_RETRANSMITS, peek_u32(&((struct tcp_sock *)sk)->total_retrans));
 }
 
 /* A connection that ends without a FIN of its own was reset: by the peer, which was counted when the reset came, or by us, which will be
  * told when the session is gone. */
 static __always_inline void count_end(struct sock *sk, struct tcp_session *session, u32 old)
 {
-	struct tcp_sums *sums = sums_of(session, active_buffer(), 1);
+	struct tcp_sums *sums = sums_of(session, active_buffer());
 
 	if (!sums)
 		return;
-	add_to(sums, TCP_CLOSES, 1);
+	add_to(sums, session, TCP_CLOSES, 1);
 	if (!(session->flags & SESSION_OLD))
-		add_to(sums, TCP_LIFETIME_NS, bpf_ktime_get_ns() - session->established_ns);
+		add_to(sums, session, TCP_LIFETIME_NS, bpf_ktime_get_ns() - session->established_ns);
 	if (session->flags & SESSION_RESET || (old != STATE_ESTABLISHED && old != STATE_CLOSE_WAIT))
 		return;
-	add_to(sums, peek_u32(&sk->sk_err) == ERROR_TIMED_OUT ? TCP_TIMEOUTS : TCP_RESETS, 1);
+	add_to(sums, session, peek_u32(&sk->sk_err) == ERROR_TIMED_OUT ? TCP_TIMEOUTS : TCP_RESETS, 1);
 }
 
 static __always_inline void on_closed(struct sock *sk, struct tcp_session *session, struct tcp_settings *setting, u32 old)
@@ -209,22 +218,26 @@ int on_tcp_state(struct bpf_raw_tracepoint_args *ctx)
 	int zero = 0;
 	struct tcp_settings *setting = tcp_settings.lookup(&zero);
 	struct tcp_session *session;
+	u32 one_in;
 
 	if (!setting || peek_u16(&sk->sk_protocol) != PROTOCOL_TCP)
 		return 0;
+	count_event();
+	one_in = *(volatile u32 *)&setting->one_in;
 	if (new == STATE_SYN_SENT) {
-		open_by_call(sk, DIRECTION_OUT);
+		if (is_followed(one_in))
+			open_by_call(sk, DIRECTION_OUT, one_in);
 		return 0;
 	}
 	if (new == STATE_LISTEN) {
-		open_by_call(sk, DIRECTION_LISTEN);
+		open_by_call(sk, DIRECTION_LISTEN, 1);
 		return 0;
 	}
 	session = find_session((u64)sk);
 	if (new == STATE_ESTABLISHED && session)
 		on_connected(sk, session);
-	else if (new == STATE_ESTABLISHED && old == STATE_SYN_RECV)
-		open_by_peer(sk);
+	else if (new == STATE_ESTABLISHED && old == STATE_SYN_RECV && is_followed(one_in))
+		open_by_peer(sk, one_in);
 	else if (session && new == STATE_CLOSE)
 		on_closed(sk, session, setting, old);
 	else if (session && (new == STATE_FIN_WAIT1 || new == STATE_LAST_ACK))
@@ -238,12 +251,13 @@ int on_tcp_reset(struct bpf_raw_tracepoint_args *ctx)
 	struct tcp_session *session = ctx->args[0] ? find_session(ctx->args[0]) : 0;
 	struct tcp_sums *sums;
 
+	count_event();
 	if (!session || !(session->flags & SESSION_ESTABLISHED) || session->flags & SESSION_RESET)
 		return 0;
 	session->flags |= SESSION_RESET;
-	sums = sums_of(session, active_buffer(), 1);
+	sums = sums_of(session, active_buffer());
 	if (sums)
-		add_to(sums, TCP_RESETS, 1);
+		add_to(sums, session, TCP_RESETS, 1);
 	return 0;
 }
 
@@ -253,11 +267,12 @@ int on_tcp_synack(struct bpf_raw_tracepoint_args *ctx)
 	struct tcp_session *session = find_session(ctx->args[0]);
 	struct tcp_sums *sums;
 
+	count_event();
 	if (!session)
 		return 0;
-	sums = sums_of(session, active_buffer(), 1);
+	sums = sums_of(session, active_buffer());
 	if (sums)
-		add_to(sums, TCP_SYN_RETRANSMITS, 1);
+		add_to(sums, session, TCP_SYN_RETRANSMITS, 1);
 	return 0;
 }
 
@@ -269,6 +284,7 @@ int on_tcp_destroy(struct bpf_raw_tracepoint_args *ctx)
 	struct tcp_settings *setting = tcp_settings.lookup(&zero);
 	struct tcp_session *session = find_session(sk);
 
+	count_event();
 	if (session && setting)
 		on_closed((struct sock *)sk, session, setting, STATE_CLOSE);
 	return 0;

@@ -4,6 +4,7 @@
 import json
 import os
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,10 +16,13 @@ from agent.profilers.cpu import SPEC, CpuSettings
 from agent.profilers.event_host import EventSettings
 from agent.profilers.registry import EVENT_KINDS
 from agent.profilers.suite import Suite
+from agent.records.limit import Limit
 from agent.unwind.cache import kept_tables
 
 _SIGNS = {State.WORKS: "ok", State.LIMITED: "limited", State.MISSING: "missing"}
 _NEEDED = "cpu"
+_LOOK_S = 0.8
+"""Three looks of a breaker."""
 
 
 def report(as_json: bool, unwind_directory: Path | None = None) -> tuple[bool, str]:
@@ -57,15 +61,33 @@ def _unwind_tables(directory: Path) -> Capability:
 
 
 def _event_kinds(headers: Path) -> tuple[CollectorReport, ...]:
-    """Starts and ends all profilers: what each event kind needs is tried, not guessed."""
+    """Starts and ends all profilers: what each event kind needs is tried, not guessed, and so is whether this host is too busy for it."""
     with closing(Suite.start(CpuSettings(header_directory=headers), EventSettings())) as suite:
-        refusals = suite.refusals
+        _run(suite, _LOOK_S)
+        suite.drain()
+        refusals, limited = suite.refusals, suite.limited()
     return tuple(
         CollectorReport(kind, State.MISSING, (Capability("program", State.MISSING, refusals[kind]),))
         if kind in refusals
-        else CollectorReport(kind, State.WORKS, ())
+        else CollectorReport(kind, State.WORKS, (_limited(limited[kind]),) if kind in limited else ())
         for kind in EVENT_KINDS
     )
+
+
+def _run(suite: Suite, seconds: float) -> None:
+    """As the agent does between two windows."""
+    until_s = time.monotonic() + seconds
+    while (left_s := until_s - time.monotonic()) > 0:
+        wait_s = suite.tick()
+        time.sleep(left_s if wait_s is None else min(left_s, wait_s))
+
+
+def _limited(limit: Limit) -> Capability:
+    if limit.seen < 1:
+        detail = f"so much happens here now that {limit.seen:.0%} of it is seen, to spare the host; counts and times are scaled"
+    else:
+        detail = f"so much happens here now that times are taken for {limit.timed:.0%} of the time, to spare the host; all is counted"
+    return Capability("limit", State.LIMITED, detail, "raise events_per_s, or calls_cpu_percent for system calls, to see more")
 
 
 def _text(collectors: Sequence[CollectorReport], everything: Sequence[Capability], works: bool) -> str:

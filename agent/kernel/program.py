@@ -19,7 +19,7 @@ from agent.kernel.spec import Hazard, LoadedProgram, ProgramSpec, ProgramType
 from agent.kernel.symbol_names import SymbolNames, symbol_names
 from agent.kernel.system import require_supported_machine
 from agent.kernel.timers import CpuTimers
-from agent.kernel.unwind_maps import UNWIND_MAPS, UnwindMaps
+from agent.kernel.unwind_maps import UNWIND_MAPS, UnwindMaps, Walker
 
 __all__ = [
     "BUFFERS",
@@ -34,6 +34,7 @@ __all__ = [
     "RingReader",
     "SymbolNames",
     "UnwindMaps",
+    "Walker",
     "close",
     "delete",
     "drain",
@@ -104,6 +105,11 @@ class Program:
     def run_time_ns(self) -> int:
         """Time spent in all functions since they were loaded, as far as it was measured."""
         return sum(bpf.program_info(descriptor).run_time_ns for descriptor in self._loaded.programs.values())
+
+    def run_time_of(self, function: str) -> tuple[int, int]:
+        """Nanoseconds in a function and how often it ran, as far as it was measured."""
+        info = bpf.program_info(self.function(function))
+        return info.run_time_ns, info.runs
 
     def instructions(self, function: str) -> int:
         """Size after the verifier."""

@@ -22,7 +22,7 @@ from agent.kernel.kallsyms import read_kallsyms
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT_S = 5.0
+_TIMEOUT_S = 30.0
 """It takes some tenths of a second, and the end of a window waits for it."""
 _LINE = re.compile(rb"^([0-9a-f]{1,16}) (.) ([^\t\n]+)", re.MULTILINE)
 _TRACING = b"__traceiter_"
@@ -42,11 +42,13 @@ class SymbolNames:
     """Where data with names lies; both 0 when the kernel keeps no names of data (CONFIG_KALLSYMS_ALL), or hides addresses."""
     tracing: tuple[tuple[int, int], ...] = ()
     """Start and end of each function __traceiter_*, ascending: between a tracepoint and its programs, when it has more than one."""
+    is_answer: bool = True
+    """False when the child did not answer in time: another time it may."""
 
 
 def symbol_names(addresses: Sequence[int]) -> SymbolNames:
     """Names of `addresses`, and where named data lies. What cannot be had is unknown: this never raises."""
-    unknown = SymbolNames((b"",) * len(addresses), 0, 0)
+    unknown = SymbolNames((b"",) * len(addresses), 0, 0, is_answer=False)
     command = [sys.executable, "-P", "-m", "agent.kernel.symbol_names"]
     asked = np.array(addresses, "<u8").tobytes()
     try:

@@ -66,13 +66,23 @@ class Share:
     window_ns: int
 
     @property
+    def is_whole(self) -> bool:
+        """They ran all the time."""
+        return self.on_ns == self.window_ns
+
+    @property
+    def part(self) -> float:
+        """Share of the window; 1 of an empty one."""
+        return self.on_ns / self.window_ns if self.window_ns else 1.0
+
+    @property
     def weight(self) -> float:
         """What one event stands for; 0 when the programs never ran."""
         return self.window_ns / self.on_ns if self.on_ns else 0.0
 
     def scaled(self, values: npt.NDArray[np.unsignedinteger]) -> npt.NDArray[np.uint64]:
         """Sums over the window, estimated from those over the time on; exact when nothing was limited."""
-        if self.on_ns == self.window_ns:
+        if self.is_whole:
             return values.astype(np.uint64)
         return np.rint(values.astype(np.float64) * self.weight).astype(np.uint64)
 
@@ -141,7 +151,7 @@ class Breaker:
             until_ns = min(self._gate.shut_ns() or end_ns, end_ns)
             on_ns += max(0, until_ns - max(start_ns, self._on_since_ns))
         share = Share(min(on_ns, end_ns - start_ns), end_ns - start_ns)
-        self._duty = share.on_ns / share.window_ns if share.window_ns else 1.0
+        self._duty = share.part
         return share
 
     def close(self) -> None:

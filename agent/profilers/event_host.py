@@ -10,10 +10,12 @@ from agent.kernel import program as kernel
 from agent.kernel.program import Program, ProgramSpec, ProgramType, SymbolNames
 from agent.records.drain import Stacks
 from agent.records.event_drain import EventDrain
+from agent.records.limit import Limit
 
 EVENTS = ProgramSpec(
     source="shared/events.h",
     functions={"on_event_unwind": ProgramType.RAW_TRACEPOINT},
+    optional={"on_event_look": ProgramType.RAW_TRACEPOINT},
     maps=("event_walks", "event_unwinders", "finishers"),
 )
 """Walks the stacks of all event kinds; loaded when there is any."""
@@ -40,7 +42,9 @@ class EventSettings:
     threshold_ns: int = 1_000_000
     """Events shorter than this are added up without stacks."""
     most_per_s: int = 20_000
-    """Events a second and CPU of one group of programs, above which it runs in duty cycles; 0 for no limit."""
+    """Events a second and CPU of one group of programs, above which it runs in duty cycles; 0 for no limit at all, of calls either."""
+    calls_share: float = 0.01
+    """Share of a CPU that watching system calls may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,8 @@ class EventProfiler(Protocol):
         """Called as often as it asks for: seconds until the next call at the latest, None for no matter when."""
         ...
 
-    def duty(self) -> float:
-        """Share of the time for which the programs run, 1 when they are not limited."""
+    def limit(self) -> Limit:
+        """How much was seen of the last whole window."""
         ...
 
     def map_bytes(self) -> int:

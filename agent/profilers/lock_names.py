@@ -15,6 +15,8 @@ FRAMES_LOOKED_AT = 16
 _MOST_NAMES = 16384
 _MOST_ASKED = 4096
 """Addresses named in one window; the others wait for the next."""
+_LONGEST_REST = 64
+"""Questions that are not asked after failures; a window has two."""
 _PARTS_OF_LOCKING = re.compile(
     rb"(?:_*bpf_|_*traceiter_|_*probestub_|_*contention_|_*(?:raw_)?(?:spin|read|write)_(?:un)?lock|do_raw_|_*queued_|_*native_queued_|_*pv_"
     rb"|_*mutex_|_*ww_mutex|_*rwsem_|_*(?:down|up)(?:_read|_write|_killable|_interruptible|_timeout|_trylock|_common|$)|downgrade_write|_*percpu_(?:down|up|rwsem)|_*percpu_rwsem|_*rt_mutex|_*rtlock|_*rwbase|osq_"
@@ -34,15 +36,24 @@ class CallerNames:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._names: dict[int, bytes] = {}
+        self._failures = self._rest = 0
 
     def learn(self, addresses: Iterable[int]) -> None:
-        """Have a name for each, known or not."""
+        """Have a name for each, known or not. When no answer comes, the next ones are not waited for so often: the end of a window does."""
         unknown = [address for address in addresses if address not in self._names][:_MOST_ASKED]
         if not unknown:
             return
+        if self._rest:
+            self._rest -= 1
+            return
+        answer = self._ask(unknown)
+        self._failures = 0 if answer.is_answer else self._failures + 1
+        if not answer.is_answer:
+            self._rest = min(1 << self._failures, _LONGEST_REST)
+            return
         if len(self._names) + len(unknown) > _MOST_NAMES:
             self._names.clear()
-        self._names.update(zip(unknown, self._ask(unknown).names, strict=True))
+        self._names.update(zip(unknown, answer.names, strict=True))
 
     def symbols(self, addresses: npt.NDArray[np.uint64]) -> Texts:
         """Names of addresses, one a row; empty for 0 and for what is not known."""

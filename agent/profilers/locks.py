@@ -18,6 +18,7 @@ from agent.profilers.lock_names import CallerNames
 from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, U64, LockType, Rows, holder_names, most_waited, named_objects
 from agent.records.drain import Stacks
 from agent.records.event_drain import EventAccount, EventColumn, EventDrain, histogram_columns
+from agent.records.limit import Limit
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1.marks_pb2 import LossReason
 
@@ -140,8 +141,8 @@ class LockProfiler:
     def tick(self) -> float | None:
         return self._breaker.tick()
 
-    def duty(self) -> float:
-        return self._breaker.duty
+    def limit(self) -> Limit:
+        return Limit(self._breaker.duty, self._breaker.duty)
 
     def map_bytes(self) -> int:
         return self._rows.size_bytes()

@@ -16,11 +16,12 @@ import numpy as np
 from agent.errors import KernelError
 from agent.kernel import program as kernel
 from agent.kernel.program import Program
-from agent.profilers.cpu import SPEC, CpuProfiler, CpuSettings, check_rate
+from agent.profilers.cpu import SPEC, CpuProfiler, CpuSettings, check_rate, walkers_of
 from agent.profilers.event_host import EVENTS, ClosedWindow, EventHost, EventProfiler, EventSettings, Group
 from agent.profilers.registry import GROUPS
 from agent.records.drain import CpuDrain
 from agent.records.event_drain import WindowDrain
+from agent.records.limit import Limit
 from agent.records.stack_sets import without_innermost
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,6 @@ log = logging.getLogger(__name__)
 CPU_KIND = "cpu"
 EVENT_STACKS = 8192
 """Stacks that the maps hold at first when there are event kinds: samples alone need far fewer."""
-_KEY_ZERO = (0).to_bytes(4, "little")
 
 
 class Suite:
@@ -81,9 +81,10 @@ class Suite:
         """What runs."""
         return (CPU_KIND, *(kind for group, _ in self._groups for kind in group.kinds))
 
-    def limited(self) -> Mapping[str, float]:
-        """Kinds that run for a part of the time only: their share of it."""
-        return {kind: profiler.duty() for group, profiler in self._groups for kind in group.kinds if profiler.duty() < 1}
+    def limited(self) -> Mapping[str, Limit]:
+        """Kinds that do not see everything: how much they see."""
+        limits = {kind: profiler.limit() for group, profiler in self._groups for kind in group.kinds}
+        return {kind: limit for kind, limit in limits.items() if not limit.is_whole}
 
     def drain(self) -> WindowDrain:
         """End the window of all kinds and take out what it holds."""
@@ -115,14 +116,14 @@ class Suite:
     def _start_groups(self, host: EventHost, groups: Sequence[tuple[Group, kernel.ProgramSpec]]) -> None:
         refusals = host.program.refusals
         if EVENTS.source not in refusals:
-            walker = host.program.function("on_event_unwind")
-            kernel.update(host.program.map("event_unwinders"), _KEY_ZERO, walker.to_bytes(4, "little"))
+            for walker, function in walkers_of(host.program, "on_event_unwind", "on_event_look").items():
+                kernel.update(host.program.map("event_unwinders"), walker.to_bytes(4, "little"), function.to_bytes(4, "little"))
         for group, spec in groups:
             reason = refusals.get(EVENTS.source) or refusals.get(spec.source)
             if reason is None:
                 try:
                     profiler = group.start(host)
-                except KernelError as error:
+                except (KernelError, OSError) as error:  # Whatever one group lacks here, the others start.
                     reason = str(error)
                 else:
                     self._closing.callback(profiler.close)

@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
-from agent.profilers.breaker import Breaker, Share
+from agent.profilers.breaker import Share
+from agent.profilers.call_budget import CallBudget, CallCosts, CallShares, CostMeter, Step
 from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
 from agent.profilers.syscall_names import waiting_calls
 from agent.profilers.syscall_rows import CALL_CACHE, CALL_COUNTS, CALL_KEY, CALL_SUMS, rows_of_calls
 from agent.profilers.syscall_stacks import CALL_STACK_KEY, CALL_STACK_SUMS, StackPace, rows_of_call_stacks, waiting_words
 from agent.records.event_drain import EventAccount, EventDrain
+from agent.records.limit import Limit
 from emberwatch.v1.marks_pb2 import LossReason
 
 log = logging.getLogger(__name__)
@@ -32,7 +34,7 @@ START_ENTRIES = 65536
 SPILLED_ENTRIES, MOST_SPILLED = 4096, 1 << 16
 STACK_ENTRIES, MOST_STACK_ENTRIES = 2048, 1 << 15
 CHUNK = 1024
-_SETTINGS = struct.Struct("<QQII")
+_SETTINGS = struct.Struct("<QQIIII")
 _KEY_ZERO = (0).to_bytes(4, "little")
 
 
@@ -41,28 +43,41 @@ class _Links:
 
     def __init__(self, host: EventHost) -> None:
         self._host = host
-        self._attached: list[int] = []
+        self._return: int | None = None
+        self._call: int | None = None
         self._before = np.zeros(kernel.possible_cpu_count(), np.uint64)
+        self._costs = CostMeter(host.program.run_time_of)
+        self._step = Step.TIMES
         self.place_mask = START_ENTRIES - 1
         self.pace = StackPace(host.settings.window_s)
 
-    def attach(self) -> None:
-        self.write_settings(self._host.now_ns())
-        self._attached.append(self._host.program.open_raw_tracepoint("sys_enter", "on_call"))
-        self._attached.append(self._host.program.open_raw_tracepoint("sys_exit", "on_return"))
+    def follow(self, step: Step, is_counted: bool, is_timed: bool) -> None:
+        self._costs.look(self._step)
+        self._step = step
+        if self._return is None:
+            self._since_ns = self._host.now_ns()
+        self.write_settings()
+        if is_timed and self._call is None:
+            self._call = self._host.program.open_raw_tracepoint("sys_enter", "on_call")
+        if is_counted and self._return is None:
+            self._return = self._host.program.open_raw_tracepoint("sys_exit", "on_return")
+        if not is_timed and self._call is not None:
+            kernel.close(self._call)
+            self._call = None
+        if not is_counted and self._return is not None:
+            kernel.close(self._return)
+            self._return = None
 
-    def detach(self) -> None:
-        while self._attached:
-            kernel.close(self._attached.pop())
-
-    def write_settings(self, since_ns: int | None = None) -> None:
-        """Starts before `since_ns` are not believed from now on; None leaves that as it is."""
-        if since_ns is not None:
-            self._since_ns = since_ns
-        value = _SETTINGS.pack(self._since_ns, self.pace.period_ns, self.place_mask, self.pace.most_stacks)
+    def write_settings(self) -> None:
+        """Starts before the ends of calls were attached are not believed."""
+        is_counting = int(self._step is Step.COUNTS)
+        value = _SETTINGS.pack(self._since_ns, self.pace.period_ns, self.place_mask, self.pace.most_stacks, is_counting, 0)
         kernel.update(self._host.program.map("call_settings"), _KEY_ZERO, value)
 
-    def events_per_cpu(self) -> npt.NDArray[np.uint64]:
+    def costs(self) -> CallCosts:
+        return self._costs.look(self._step)
+
+    def calls_per_cpu(self) -> npt.NDArray[np.uint64]:
         seen = [self._per_cpu("call_counts", CALL_COUNTS, buffer)["seen"] for buffer in range(kernel.BUFFERS)]
         total: npt.NDArray[np.uint64] = self._before + seen[0] + seen[1]
         return total
@@ -103,8 +118,10 @@ class SyscallProfiler:
             kernel.update(program.map("waiting_calls"), word.to_bytes(4, "little"), bits.to_bytes(8, "little"))
         host.install_finisher(Scratch.SYSCALL, "on_call_stack")
         self._links = _Links(host)
-        self._breaker = Breaker(self._links, host.settings.most_per_s, host.settings.window_s, host.now_ns)
-        closing.callback(self._breaker.close)
+        settings = host.settings
+        budget = settings.calls_share if settings.most_per_s else 0.0
+        self._budget = CallBudget(self._links, budget, settings.window_s, host.now_ns)
+        closing.callback(self._budget.close)
 
     @classmethod
     def start(cls, host: EventHost) -> "SyscallProfiler":
@@ -119,10 +136,10 @@ class SyscallProfiler:
 
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         """Both kinds."""
-        share = self._breaker.close_window(window.end_ns)
+        shares = self._budget.close_window(window.end_ns)
         counts = self._links.take_counts(window.buffer)
-        calls = self._drain_calls(window, counts, share)
-        stacks = self._drain_stacks(window, counts, share)
+        calls = self._drain_calls(window, counts, shares)
+        stacks = self._drain_stacks(window, counts, shares.timed)
         if unsignalled := int(counts["seen_full"].sum()):
             log.warning("processes out of sight unsignalled=%d", unsignalled)  # They are looked at now, if they still live.
         if self._links.pace.learn(int(counts["stacks_taken"].max(initial=0))):
@@ -130,12 +147,12 @@ class SyscallProfiler:
         return calls, stacks
 
     def tick(self) -> float | None:
-        """Look at the rate."""
-        return self._breaker.tick()
+        """Look at the cost."""
+        return self._budget.tick()
 
-    def duty(self) -> float:
-        """Share of the time at which calls are looked at."""
-        return self._breaker.duty
+    def limit(self) -> Limit:
+        """How much of the time calls are counted, and timed."""
+        return Limit(self._budget.last.counted.part, self._budget.last.timed.part)
 
     def map_bytes(self) -> int:
         """Kernel memory of what the CPUs could not keep, and of stacks by call."""
@@ -145,9 +162,10 @@ class SyscallProfiler:
         """Detach."""
         self._closing.close()
 
-    def _drain_calls(self, window: ClosedWindow, counts: npt.NDArray[np.void], share: Share) -> EventDrain:
+    def _drain_calls(self, window: ClosedWindow, counts: npt.NDArray[np.void], shares: CallShares) -> EventDrain:
+        share = shares.counted
         spilled = list(self._spilled.drain(window.buffer))
-        rows = rows_of_calls(self._links.take_caches(window.buffer), spilled, share.scaled)
+        rows = rows_of_calls(self._links.take_caches(window.buffer), spilled, shares)
         full, busy, filtered = (int(share.scaled(counts[name]).sum()) for name in ("map_full", "map_busy", "filtered"))
         self._spilled.settle(window.buffer, sum(len(keys) for keys, _ in spilled), full)
         lost = {LossReason.LOSS_REASON_MAP_FULL: full, LossReason.LOSS_REASON_MAP_BUSY: busy}
@@ -157,7 +175,7 @@ class SyscallProfiler:
             end_ns=window.end_ns,
             keys=rows.keys,
             columns=rows.columns,
-            account=_account(rows.columns[0].values, filtered, lost, int(counts["seen"].sum()) if share.on_ns == share.window_ns else 0),
+            account=_account(rows.columns[0].values, filtered, lost, int(counts["seen"].sum()) if share.is_whole else 0),
             objects=rows.objects,
             object_of_row=rows.object_of_row,
         )

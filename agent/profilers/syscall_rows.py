@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns the sums of system calls, as the kernel's maps hold them, into rows by process and call."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from agent.profilers.call_budget import CallShares
 from agent.profilers.syscall_names import object_name
 from agent.records.event_drain import BUCKETS, EventColumn, event_keys, histogram_columns
 from emberwatch.v1 import batch_pb2 as pb
-
-U64 = npt.NDArray[np.uint64]
 
 CACHE_SLOTS = 128
 CALL_KEY = np.dtype([("start_boot_ns", "<u8"), ("pid", "<u4"), ("exec_id", "<u4"), ("call", "<u4"), ("cpu", "<u4")])
@@ -44,12 +43,13 @@ class CallRows:
 def rows_of_calls(
     caches: npt.NDArray[Any],
     spilled: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]],
-    scaled: Callable[[U64], U64],
+    shares: CallShares,
 ) -> CallRows:
     """Add up what the CPUs counted (`caches` has one CALL_CACHE each) and what did not stay there (keys, CALL_SUMS).
 
-    `scaled` makes sums over the whole window of those over the time that was looked at. `observed` is not scaled: calls whose time was
-    taken. Those under way when the programs were attached are counted, their time is not known.
+    Calls are scaled to the whole window by the part of it in which they were counted. Where not all were timed, the times of those that
+    were stand for all of their process, call and error. `observed` is not scaled: calls whose time was taken. Those under way when the
+    programs were attached are counted, their time is not known.
     """
     slots = caches["slots"].ravel()
     used = slots[slots["sums"]["count"] > 0]
@@ -57,7 +57,7 @@ def rows_of_calls(
     keys = np.concatenate([used["key"], *(piece[0] for piece in pieces)])
     sums = np.concatenate([used["sums"], *(piece[1] for piece in pieces)])
     order = np.lexsort([keys[name] for name in _IDENTITY])
-    return _columns(*_added(keys[order], sums[order]), scaled)
+    return _columns(*_added(keys[order], sums[order]), shares)
 
 
 def _added(keys: npt.NDArray[Any], sums: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -73,16 +73,22 @@ def _added(keys: npt.NDArray[Any], sums: npt.NDArray[Any]) -> tuple[npt.NDArray[
     return keys[starts], added
 
 
-def _columns(keys: npt.NDArray[Any], sums: npt.NDArray[Any], scaled: Callable[[U64], U64]) -> CallRows:
+def _columns(keys: npt.NDArray[Any], sums: npt.NDArray[Any], shares: CallShares) -> CallRows:
     rows = event_keys(len(keys))
     for name in ("start_boot_ns", "pid", "exec_id"):
         rows[name] = keys[name]
     calls, call_of_row = np.unique(keys["call"], return_inverse=True)
+    counts = shares.counted.scaled(sums["count"])
+    observed = sums["count"] - sums["unmeasured"]
+    ns, buckets = sums["ns"], sums["buckets"]
+    if not shares.timed.is_whole:
+        stands_for = counts / np.maximum(observed, 1)
+        ns, buckets = (np.rint(ns * stands_for).astype(np.uint64), np.rint(buckets * stands_for[:, None]).astype(np.uint64))
     columns = (
-        EventColumn("count", "count", pb.MERGE_SUM, scaled(sums["count"])),
-        EventColumn("ns", "ns", pb.MERGE_SUM, scaled(sums["ns"])),
+        EventColumn("count", "count", pb.MERGE_SUM, counts),
+        EventColumn("ns", "ns", pb.MERGE_SUM, ns),
         EventColumn("max_ns", "ns", pb.MERGE_MAX, sums["max_ns"]),
-        EventColumn("observed", "count", pb.MERGE_SUM, sums["count"] - sums["unmeasured"]),
-        *(column for column in histogram_columns(scaled(sums["buckets"])) if column.values.any()),
+        EventColumn("observed", "count", pb.MERGE_SUM, observed),
+        *(column for column in histogram_columns(buckets) if column.values.any()),
     )
     return CallRows(rows, columns, (b"", *map(object_name, calls.tolist())), call_of_row + 1)

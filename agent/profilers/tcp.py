@@ -17,8 +17,10 @@ from agent.errors import KernelError
 from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, Iterator, MapShape, ProgramSpec, ProgramType
 from agent.profilers.event_host import ClosedWindow, EventHost, Group
+from agent.profilers.tcp_following import Following
 from agent.profilers.tcp_rows import TCP_KEY, TCP_SUMS, rows_of_endpoints
 from agent.records.event_drain import EventAccount, EventDrain
+from agent.records.limit import Limit
 from emberwatch.v1.marks_pb2 import LossReason
 
 log = logging.getLogger(__name__)
@@ -31,14 +33,16 @@ RAW_TRACEPOINTS = {
     "tcp_retransmit_synack": "on_tcp_synack",
     "tcp_destroy_sock": "on_tcp_destroy",
 }
-TCP_COUNTS = np.dtype([(name, "<u8") for name in ("stored", "filtered", "map_full", "map_busy", "sessions_full", "unowned", "others")])
+TCP_COUNTS = np.dtype(
+    [(name, "<u8") for name in ("events", "observed", "stored", "filtered", "map_full", "map_busy", "sessions_full", "unowned", "others")]
+)
 """struct tcp_counts in bpf/shared/tcp_records.h: one CPU and buffer."""
 LEAST_SESSIONS, MOST_SESSIONS = 1 << 13, 1 << 17
 SESSION_SHARE = 1 << 18
 """Bytes of memory of the host for each session there is room for: 16,384 with 4 GiB, each of 192 bytes."""
 SUMS_ENTRIES, MOST_SUMS = 1024, 1 << 14
 CHUNK = 1024
-_SETTINGS = struct.Struct("<QIIQ")
+_SETTINGS = struct.Struct("<QIIQII")
 _LISTENERS, _OTHERS = 3, 0
 _KEY_ZERO = (0).to_bytes(4, "little")
 
@@ -68,8 +72,13 @@ class TcpProfiler:
         sums = MapShape("tcp_sums", TCP_KEY, TCP_SUMS, MOST_SUMS, CHUNK)
         self._sums = BufferedMap(self._program.map("tcp_sums"), sums, SUMS_ENTRIES)
         closing.callback(self._sums.close)
+        self._one_in = 1
+        self._limit = Limit()
+        self._before = np.zeros(kernel.possible_cpu_count(), np.uint64)
+        self._following = Following(self._events_per_cpu, self._follow, host.settings.most_per_s, host.now_ns)
         self._open_sessions = Iterator(self._program.function("bpf_iter__bpf_map_elem"), self._program.map("tcp_sessions"))
         closing.callback(self._open_sessions.close)
+        self._write_settings(0)
         for tracepoint, function in RAW_TRACEPOINTS.items():
             closing.callback(kernel.close, self._program.open_raw_tracepoint(tracepoint, function))
         self._find_open_sockets()
@@ -92,6 +101,7 @@ class TcpProfiler:
         counts = self._take_counts(window.buffer)
         self._sums.settle(window.buffer, len(rows.keys), int((counts["others"] + counts["map_full"]).sum()))
         stored = int(rows.columns[0].values.sum())
+        self._limit = Limit(*[float(counts["observed"].sum() / counts["stored"].sum()) if stored else 1.0] * 2)
         seen, filtered, full, busy = (int(counts[name].sum()) for name in ("stored", "filtered", "map_full", "map_busy"))
         lost = {
             LossReason.LOSS_REASON_MAP_FULL: full,
@@ -115,12 +125,12 @@ class TcpProfiler:
         )
 
     def tick(self) -> float | None:
-        """Nothing to look at between windows."""
-        return None
+        """Look at the rate."""
+        return self._following.tick()
 
-    def duty(self) -> float:
-        """Always on: a connection whose opening or end was not seen could not be counted."""
-        return 1.0
+    def limit(self) -> Limit:
+        """How many of the events of the last window were of connections that are followed."""
+        return self._limit
 
     def map_bytes(self) -> int:
         """Kernel memory of the sums of both buffers."""
@@ -153,13 +163,25 @@ class TcpProfiler:
             kernel.delete(self._program.map("tcp_sessions"), key.to_bytes(8, "little"))
 
     def _write_settings(self, buffer: int, finding: int = 0) -> None:
-        kernel.update(self._program.map("tcp_settings"), _KEY_ZERO, _SETTINGS.pack(0, buffer, finding, 0))
+        kernel.update(self._program.map("tcp_settings"), _KEY_ZERO, _SETTINGS.pack(0, buffer, finding, 0, self._one_in, 0))
+
+    def _follow(self, one_in: int) -> None:
+        self._one_in = one_in
+        self._write_settings(0)
+
+    def _events_per_cpu(self) -> npt.NDArray[np.uint64]:
+        total: npt.NDArray[np.uint64] = self._before + sum(self._counts(buffer)["events"] for buffer in range(kernel.BUFFERS))
+        return total
+
+    def _counts(self, buffer: int) -> npt.NDArray[np.void]:
+        size = TCP_COUNTS.itemsize * kernel.possible_cpu_count()
+        return np.frombuffer(kernel.lookup(self._program.map("tcp_counts"), buffer.to_bytes(4, "little"), size), TCP_COUNTS)
 
     def _take_counts(self, buffer: int) -> npt.NDArray[np.void]:
         """Counters of each CPU; they begin again from zero."""
-        key, size = buffer.to_bytes(4, "little"), TCP_COUNTS.itemsize * kernel.possible_cpu_count()
-        counts = np.frombuffer(kernel.lookup(self._program.map("tcp_counts"), key, size), TCP_COUNTS)
-        kernel.update(self._program.map("tcp_counts"), key, bytes(size))
+        counts = self._counts(buffer)
+        self._before = self._before + counts["events"]
+        kernel.update(self._program.map("tcp_counts"), buffer.to_bytes(4, "little"), bytes(counts.nbytes))
         return counts
 
     def _tell_of_the_unseen(self, counts: npt.NDArray[np.void]) -> None:

@@ -38,6 +38,7 @@ _SUMS = (
     ("rtts", "count"),
     ("drops", "count"),
     ("listen_drops", "count"),
+    ("observed", "count"),
 )
 _MAXIMA = (("rtt_max_ns", "ns"), ("backlog_max", "count"))
 COLUMNS = tuple((name, unit, pb.MERGE_SUM) for name, unit in _SUMS) + tuple((name, unit, pb.MERGE_MAX) for name, unit in _MAXIMA)

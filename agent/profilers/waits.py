@@ -22,6 +22,7 @@ from agent.profilers.wait_drains import WaitLosses, WaitWindow, offcpu_drain, ru
 from agent.profilers.wait_rows import WAIT_KEY, WAIT_VALUE, Reports, WaitRows, joined_rows, open_rows
 from agent.records.drain import Stacks
 from agent.records.event_drain import EventDrain
+from agent.records.limit import Limit
 from agent.records.stack_sets import joined_stacks, selected_stacks
 
 log = logging.getLogger(__name__)
@@ -182,8 +183,8 @@ class WaitsProfiler:
     def tick(self) -> float | None:
         return self._breaker.tick()
 
-    def duty(self) -> float:
-        return self._breaker.duty
+    def limit(self) -> Limit:
+        return Limit(self._breaker.duty, self._breaker.duty)
 
     def before_drain(self) -> None:
         if self._breaker.is_on:

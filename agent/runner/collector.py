@@ -110,7 +110,7 @@ class Collector:
                 stacks_entries=settings.stacks_entries or None,
                 is_unwinding=True,
             ),
-            EventSettings(settings.window_s, settings.threshold_us * 1000, settings.events_per_s),
+            EventSettings(settings.window_s, settings.threshold_us * 1000, settings.events_per_s, settings.calls_cpu_percent / 100),
             settings.wants,
         )
         closing.callback(self._suite.close)
@@ -139,7 +139,8 @@ class Collector:
             return None
         tables = TableSource(SourceSettings(directory, self._settings.unwind_cache_bytes, _HELD_TABLES_BYTES), fleet)
         closing.callback(tables.close)
-        return Unwinder(maps, UnwindSources(self._processes.get, self._processes.watch(), self._processes.open_binary, tables))
+        processes = self._processes
+        return Unwinder(maps, UnwindSources(processes.get, processes.watch(), processes.open_binary, processes.files_of, tables))
 
     def _first_end_unix_ns(self) -> int:
         """The first window is short, so that there is a picture soon; it ends with its slot at the latest."""

@@ -48,7 +48,11 @@ static __always_inline u32 bucket_of_ns(u64 ns)
 	bucket = bits_of(ns) - LEAST_BITS;
 	if (ns >= (u64)NS_OF_US << (bucket & (BUCKETS_OF_TIME - 1)))
 		bucket++;
-	return bucket < BUCKETS_OF_TIME ? bucket : BUCKETS_OF_TIME - 1;
+	if (bucket >= BUCKETS_OF_TIME)
+		bucket = BUCKETS_OF_TIME - 1;
+	/* The verifier of Linux 6.1 takes bounds from a mask only, which the compiler leaves out when it knows that it changes nothing. */
+	asm volatile("" : "+r"(bucket));
+	return bucket & (BUCKETS_OF_TIME - 1);
 }
 
 #endif

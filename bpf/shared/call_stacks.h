@@ -13,6 +13,8 @@ struct call_settings {
 	u64 stack_period_ns; /* one stack for so much time in calls, on each CPU; 0: none */
 	u32 place_mask;	     /* of tids, to a place in `starts` */
 	u32 most_stacks;     /* of one CPU in one window */
+	u32 is_counting;     /* times are taken of a few calls only: not of those that find their place taken */
+	u32 padding;
 };
 
 /* Key: 0. */

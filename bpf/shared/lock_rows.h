@@ -45,8 +45,11 @@ struct lock_value {
 	u32 buckets[BUCKETS_OF_TIME];
 };
 
+/* As the value of an inner map it is words, see stack_words in stack.h. */
+typedef u64 lock_words[sizeof(struct lock_value) / sizeof(u64)];
+
 /* Shape of the inner maps, made by the collector. When full the wait is counted as rows_full. */
-BPF_HASH(locks_shape, struct lock_key, struct lock_value, 1);
+BPF_HASH(locks_shape, struct lock_key, lock_words, 1);
 BPF_ARRAY_OF_MAPS(locks, "locks_shape", BUFFERS);
 
 /* As LOCK_SETTINGS in agent/profilers/locks.py. */

@@ -70,6 +70,7 @@ enum tcp_column {
 	TCP_RTTS,
 	TCP_DROPS,
 	TCP_LISTEN_DROPS,
+	TCP_OBSERVED,
 	TCP_RTT_NS_MAX,
 	TCP_BACKLOG_MAX,
 	TCP_COLUMNS,
@@ -118,7 +119,7 @@ struct tcp_session {
 	u16 remote_port;
 	u32 flags;
 	u32 direction;
-	u32 padding;
+	u32 weight; /* so many connections, of which one is followed */
 	u64 fences;
 };
 
@@ -138,7 +139,9 @@ struct tcp_owner {
 
 /* As TCP_COUNTS there, of one CPU. */
 struct tcp_counts {
-	u64 stored;	   /* events */
+	u64 events;	   /* that the programs were called for */
+	u64 observed;	   /* that were stored */
+	u64 stored;	   /* what these stand for */
 	u64 filtered;
 	u64 map_full;
 	u64 map_busy;
@@ -152,6 +155,8 @@ struct tcp_settings {
 	u32 buffer;   /* of the window that ends */
 	u32 finding;  /* DIRECTION_LISTEN: listeners; else the other sockets that are there at the start */
 	u64 fences;
+	u32 one_in; /* of so many new connections one is followed: a power of two */
+	u32 padding;
 };
 
 /* Key: 0. */

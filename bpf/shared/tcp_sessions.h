@@ -44,13 +44,14 @@ static __always_inline struct tcp_sums *find_sums(void *inner, struct tcp_key *k
 	return bpf_map_lookup_elem(inner, key);
 }
 
-/* Where a session counts `events` now; 0 when it does not, and then that is counted. */
-static __always_inline struct tcp_sums *sums_of(struct tcp_session *session, int buffer, u32 events)
+/* Where a session counts an event now; 0 when it does not, and then that is counted. */
+static __always_inline struct tcp_sums *sums_of(struct tcp_session *session, int buffer)
 {
 	void *inner = tcp_sums.lookup(&buffer);
 	struct tcp_counts *counts = counts_of(buffer);
 	struct tcp_key key = {};
 	struct tcp_sums *sums;
+	u32 events = session->weight;
 	int refusal = 0;
 
 	if (!inner || !counts)
@@ -78,15 +79,31 @@ static __always_inline struct tcp_sums *sums_of(struct tcp_session *session, int
 			counts->map_busy += events;
 		return 0;
 	}
+	counts->observed++;
 	counts->stored += events;
 	__sync_fetch_and_add(&sums->values[TCP_EVENTS], events);
+	__sync_fetch_and_add(&sums->values[TCP_OBSERVED], 1);
 	return sums;
 }
 
-static __always_inline void add_to(struct tcp_sums *sums, u32 column, u64 value)
+/* With what the session stands for. */
+static __always_inline void add_to(struct tcp_sums *sums, struct tcp_session *session, u32 column, u64 value)
 {
 	if (value)
-		__sync_fetch_and_add(&sums->values[column & 31], value);
+		__sync_fetch_and_add(&sums->values[column & 31], value * session->weight);
+}
+
+static __always_inline void add_to_bucket(u32 *buckets, struct tcp_session *session, u64 ns)
+{
+	__sync_fetch_and_add(&buckets[bucket_of_ns(ns) & (BUCKETS_OF_TIME - 1)], session->weight);
+}
+
+static __always_inline void count_event(void)
+{
+	struct tcp_counts *counts = counts_of(active_buffer());
+
+	if (counts)
+		counts->events++;
 }
 
 /* Two CPUs at once may leave the smaller one; sums are not concerned. */
@@ -113,19 +130,19 @@ static __always_inline void settle(struct tcp_session *session, struct tcp_total
 	if (is_settled(counted, totals) || totals->bytes_out < counted->bytes_out || totals->bytes_in < counted->bytes_in ||
 	    (s32)(totals->segments_out - counted->segments_out) < 0 || (s32)(totals->segments_in - counted->segments_in) < 0)
 		return;
-	sums = sums_of(session, buffer, 1);
+	sums = sums_of(session, buffer);
 	if (sums) {
-		add_to(sums, TCP_BYTES_OUT, totals->bytes_out - counted->bytes_out);
-		add_to(sums, TCP_BYTES_IN, totals->bytes_in - counted->bytes_in);
-		add_to(sums, TCP_SEGMENTS_OUT, totals->segments_out - counted->segments_out);
-		add_to(sums, TCP_SEGMENTS_IN, totals->segments_in - counted->segments_in);
-		add_to(sums, TCP_RETRANSMITS, totals->retransmits - counted->retransmits);
-		add_to(sums, TCP_DROPS, totals->drops - counted->drops);
+		add_to(sums, session, TCP_BYTES_OUT, totals->bytes_out - counted->bytes_out);
+		add_to(sums, session, TCP_BYTES_IN, totals->bytes_in - counted->bytes_in);
+		add_to(sums, session, TCP_SEGMENTS_OUT, totals->segments_out - counted->segments_out);
+		add_to(sums, session, TCP_SEGMENTS_IN, totals->segments_in - counted->segments_in);
+		add_to(sums, session, TCP_RETRANSMITS, totals->retransmits - counted->retransmits);
+		add_to(sums, session, TCP_DROPS, totals->drops - counted->drops);
 		if (rtt_ns) {
-			add_to(sums, TCP_RTT_NS, rtt_ns);
-			add_to(sums, TCP_RTTS, 1);
+			add_to(sums, session, TCP_RTT_NS, rtt_ns);
+			add_to(sums, session, TCP_RTTS, 1);
 			raise_to(sums, TCP_RTT_NS_MAX, rtt_ns);
-			__sync_fetch_and_add(&sums->rtts[bucket_of_ns(rtt_ns) & (BUCKETS_OF_TIME - 1)], 1);
+			add_to_bucket(sums->rtts, session, rtt_ns);
 		}
 	}
 	session->counted = *totals;
@@ -138,9 +155,9 @@ static __always_inline void settle_listener(struct tcp_session *session, struct 
 
 	if (!drops && !totals->backlog)
 		return;
-	sums = sums_of(session, buffer, 1);
+	sums = sums_of(session, buffer);
 	if (sums) {
-		add_to(sums, TCP_LISTEN_DROPS, drops);
+		add_to(sums, session, TCP_LISTEN_DROPS, drops);
 		raise_to(sums, TCP_BACKLOG_MAX, totals->backlog);
 	}
 	session->counted.drops = totals->drops;

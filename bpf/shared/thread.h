@@ -106,8 +106,11 @@ BPF_ARRAY(wait_gate, struct wait_gate, 1);
 /* Key: tid. Bound: THREAD_ENTRIES, four times the threads there were at the start; when full a thread is not measured and counted. The
  * collector removes the dead. */
 BPF_TABLE("hash", u32, struct thread, threads, THREAD_ENTRIES);
+/* As the value of an inner map they are words, see stack_words in stack.h. */
+typedef u64 thread_words[sizeof(struct thread_sums) / sizeof(u64)];
+
 /* Shape of the inner maps, made by the collector. When full, what a short-lived thread did is lost and counted. */
-BPF_HASH(departed_shape, struct departed_key, struct thread_sums, 1);
+BPF_HASH(departed_shape, struct departed_key, thread_words, 1);
 BPF_ARRAY_OF_MAPS(departed, "departed_shape", BUFFERS);
 
 /* As WAIT_COUNTS in agent/profilers/waits.py. */

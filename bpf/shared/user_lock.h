@@ -10,12 +10,12 @@
 
 #include "shared/futex.h"
 #include "shared/lock_rows.h"
+#include "shared/threads.h"
 
 enum {
 	FUTEX_OWNER_MASK = 0x3fffffff,
 	GLIBC_OWNER_OFFSET = 8, /* struct __pthread_mutex_s: __lock, __count, __owner */
 	FUTEX_ENTRIES = 16384,
-	MOST_THREADS_LOOKED_AT = 64,
 	HOLDER_WALKS_A_SLOT = 8, /* stacks of holders, per CPU and slot of 17 ms */
 	HOLDER_SLOT_SHIFT = 24,
 };
@@ -82,32 +82,6 @@ static __always_inline u32 owner_in(struct futex_wait *wait)
 	return owner & FUTEX_OWNER_MASK;
 }
 
-/* The thread of the current process with this tid, among its first MOST_THREADS_LOOKED_AT; 0 when there is none: then the word was no
- * owner. */
-static __always_inline struct task_struct *thread_of_process(u32 tid)
-{
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct signal_struct *signals = 0;
-	struct list_head *head, *at = 0;
-
-	bpf_probe_read_kernel(&signals, sizeof(signals), &task->signal);
-	head = &signals->thread_head;
-	bpf_probe_read_kernel(&at, sizeof(at), &head->next);
-#pragma clang loop unroll(disable)
-	for (int i = 0; i < MOST_THREADS_LOOKED_AT; i++) {
-		struct task_struct *thread = (struct task_struct *)((void *)at - __builtin_offsetof(struct task_struct, thread_node));
-		u32 found = 0;
-
-		if (!at || at == head)
-			return 0;
-		bpf_probe_read_kernel(&found, sizeof(found), &thread->pid);
-		if (found == tid)
-			return thread;
-		bpf_probe_read_kernel(&at, sizeof(at), &at->next);
-	}
-	return 0;
-}
-
 /* Neither running nor able to. */
 static __always_inline bool is_blocked(struct task_struct *task)
 {
@@ -150,7 +124,7 @@ static __always_inline void walk_holder(struct bpf_raw_tracepoint_args *ctx, str
 	walk = begin_walk(SCRATCH_HOLDER, process, active_buffer());
 	if (!walk)
 		return;
-	at = begin_unwinding(SCRATCH_HOLDER, process);
+	at = begin_at(SCRATCH_HOLDER, unwind_processes.lookup(process), 0); /* of another task: no look-ups */
 	if (at) {
 		take_registers(at, regs, &code_segment);
 		if (is_64_bit(code_segment))
@@ -194,8 +168,10 @@ static __always_inline void begin_futex_wait(struct bpf_raw_tracepoint_args *ctx
 		return;
 	}
 	owner_tid = owner_in(&wait);
-	if (owner_tid && owner_tid != tid)
+	if (owner_tid)
 		owner = thread_of_process(owner_tid);
+	if (owner == task)
+		owner = 0; /* a lock that was left: an owner does not wait for itself */
 	if (owner)
 		name_holder(&wait.holder, owner);
 	wait.buffer = active_buffer();

@@ -26,8 +26,11 @@ struct wait_value {
 	u64 uninterruptible_ns;
 };
 
+/* As the value of an inner map it is words, see stack_words in stack.h. */
+typedef u64 wait_words[sizeof(struct wait_value) / sizeof(u64)];
+
 /* Shape of the inner maps, made by the collector. When full the wait is counted as rows_full; its time is in the sums. */
-BPF_HASH(waits_shape, struct wait_key, struct wait_value, 1);
+BPF_HASH(waits_shape, struct wait_key, wait_words, 1);
 BPF_ARRAY_OF_MAPS(waits, "waits_shape", BUFFERS);
 
 /* What is put of a wait: `ns` of its `whole_ns`, which stands for `stands_ns`. */

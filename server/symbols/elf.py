@@ -75,9 +75,10 @@ def _dtype(**fields: str) -> np.dtype[np.void]:
 class ElfFile:
     """An ELF file behind a descriptor. Raises Refused when it is none, or of a kind that has no names here."""
 
-    def __init__(self, descriptor: int, kinds: tuple[int, ...] = (ET_EXEC, ET_DYN)) -> None:
+    def __init__(self, descriptor: int, kinds: tuple[int, ...] = (ET_EXEC, ET_DYN), span: tuple[int, int] | None = None) -> None:
+        """`span` is (offset, size) of the file where it lies among others."""
         self._descriptor = descriptor
-        self.size = os.fstat(descriptor).st_size
+        self._base, self.size = span or (0, os.fstat(descriptor).st_size)
         start = self.read(0, 64)
         if start[:4] != b"\x7fELF":
             raise Refused(BuildStatus.MALFORMED, f"starts with {start[:8].hex(' ') or 'nothing'}: not an ELF file")
@@ -103,7 +104,7 @@ class ElfFile:
         """Bytes of the file, fewer at its end; b"" for places outside."""
         if offset >= self.size or size <= 0:
             return b""
-        return os.pread(self._descriptor, min(size, self.size - offset), offset)
+        return os.pread(self._descriptor, min(size, self.size - offset), self._base + offset)
 
     def records(self, offset: int, count: int, layout: np.dtype[np.void]) -> Records:
         """`count` records from `offset`; none at all when they do not lie inside the file."""

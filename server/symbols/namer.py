@@ -21,7 +21,7 @@ from server.profile.names import FrameColumns, FrameNames
 from server.store.protocol import BinaryInfo
 from server.symbols.build_result import BuildResult, BuildStatus, Quality, Refused
 from server.symbols.debug_links import probe_or_none
-from server.symbols.elf_probe import probe
+from server.symbols.elf_probe import Probe, probe
 from server.symbols.fetching import Fetching
 from server.symbols.history import History, Record
 from server.symbols.identity import BinaryKey, key_of
@@ -31,7 +31,9 @@ from server.symbols.namebook import Binaries, NameBook
 from server.symbols.settings import SymbolSettings
 from server.symbols.source_files import BETTER_IS_HERE, Held, SourceFiles, held_of, held_of_file, quality_of, worth_of
 from server.symbols.sources import Origin, Source
-from server.symbols.table import Table
+from server.symbols.split_files import split_held
+from server.symbols.split_ids import split_ids
+from server.symbols.table import Table, Traits
 from server.symbols.table_cache import TableCache
 from server.symbols.uploads import Delivered, SymbolUploads
 from server.symbols.work_queue import WorkQueue
@@ -171,6 +173,9 @@ class Namer:
             seen = probe(descriptor)
         except Refused as refused:
             raise BadRequest(f"the file is refused: {refused.reason}") from refused
+        ids = split_ids(descriptor)
+        if ids:
+            return self._take_split(ids, descriptor, seen)
         held = held_of_file(seen, content_hash(descriptor))
         if not held.is_known:
             raise BadRequest("the file is refused: it has no build id, and without its code nothing tells which binary it belongs to")
@@ -180,6 +185,18 @@ class Namer:
         if refusal not in ("", BETTER_IS_HERE) and not binaries:
             raise Overloaded(f"the file cannot be kept: {refusal}")
         return Taken(held.build_id.hex(), binaries, refusal == BETTER_IS_HERE)
+
+    def _take_split(self, ids: frozenset[int], descriptor: int, seen: Probe) -> Taken:
+        """Keep a .dwo or .dwp file by its units, and make the tables that lack some of them."""
+        wanting = self._workshop.splits.wanting(ids)
+        refusals = {self._files.keep(split_held(one), Origin.UPLOAD, descriptor, seen) for one in {*wanting.values()} or {min(ids)}}
+        refused = sorted(refusals - {"", BETTER_IS_HERE})
+        if refused:
+            raise Overloaded(f"the file cannot be kept: {refused[0]}")
+        for key in wanting:
+            known = self._ledger.get(key)
+            self._start(partial(self._make, key, None if known is None else known.binary), key, descriptor)
+        return Taken("", len(wanting), is_known=False)
 
     def held(self, build_id: bytes) -> Quality:
         """How good what is held for a GNU build id is, as a table or as a file; EMPTY when there is nothing."""
@@ -230,7 +247,7 @@ class Namer:
         known, is_first = self._ledger.begin(key, binary, state)
         if is_first and not flaw:
             self._without_common.add(key)
-            if state == _LOOKING:
+            if state == _LOOKING or (table is not None and table.facts.traits & Traits.SPLIT):  # What it lacks is not remembered.
                 self._start(lambda: self._make(key, binary), key)
             elif state.state == NameState.NAMED and state.quality != BEST:
                 self._start(lambda: self._look_for_news(key, binary), key)
@@ -262,7 +279,7 @@ class Namer:
         self._queue.add(key, here + (0 if came is None else os.fstat(came).st_size), guarded)
 
     def _look_for_news(self, key: BinaryKey, binary: BinaryInfo) -> None:
-        if self._workshop.has_news(key):
+        if self._workshop.has_news(key, binary):
             self._make(key, binary)
 
     def _make(self, key: BinaryKey, binary: BinaryInfo | None, fresh: Source | None = None) -> None:

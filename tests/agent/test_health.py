@@ -8,6 +8,7 @@ import pytest
 from agent.config import Settings
 from agent.health import KindFacts, UnwindFacts, host_facts
 from agent.records.kernel_layout import KernelLayout
+from agent.records.limit import Limit
 
 SEEN = KernelLayout((), False, 0)
 
@@ -45,8 +46,12 @@ def test_facts_are_those_of_the_settings_and_the_host() -> None:
 
 
 def test_kind_that_does_not_run_is_a_flag_with_its_reason() -> None:
-    kinds = KindFacts({"lock": "no tracepoint contention_begin\nand much more"}, {"offcpu": 0.2})
+    kinds = KindFacts({"lock": "no tracepoint contention_begin\nand much more"}, {"offcpu": Limit(0.2, 0.2)})
     assert flags(kinds=kinds) == ["kind_limited:offcpu:20", "kind_off:lock:no tracepoint contention_begin"]
+
+
+def test_kind_that_counts_everything_and_times_a_part_says_so() -> None:
+    assert flags(kinds=KindFacts({}, {"syscall": Limit(1.0, 0.03)})) == ["kind_timed:syscall:3"]
 
 
 def test_unwinding_that_is_off_or_lacks_tables_is_told() -> None:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
-from agent.kernel import program as kernel
 from agent.kernel.program import SymbolNames
 from agent.profilers import syscall, tcp
+from agent.profilers.call_budget import Step
 from agent.profilers.cpu import CpuSettings
 from agent.profilers.event_host import EventHost, EventSettings
 from agent.profilers.suite import Suite
@@ -144,14 +144,13 @@ def _watching(start: Callable[[], SyscallProfiler | TcpProfiler]) -> Iterator[No
 
 @contextmanager
 def _counting(host: EventHost) -> Iterator[None]:
-    """Only the end of a call is looked at."""
-    with _watching(lambda: SyscallProfiler.start(host)):
-        pass  # leaves maps and settings as they should be
-    attached = host.program.open_raw_tracepoint("sys_exit", "on_return")
+    """As when the budget has room for no more."""
+    profiler = SyscallProfiler.start(host)
     try:
+        profiler._links.follow(Step.COUNTS, is_counted=True, is_timed=False)
         yield
     finally:
-        kernel.close(attached)
+        profiler.close()
 
 
 def _bpftrace(script: str) -> AbstractContextManager[None]:

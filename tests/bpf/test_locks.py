@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agent.kernel import symbol_names
 from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
 from agent.profilers import locks, waits
@@ -62,7 +63,8 @@ def observing_locks(header_directory: Path, directory: Path, pid: int, rate_hz: 
         tables = TableSource(SourceSettings(directory))
         closing.callback(tables.close)
         assert suite.cpu.unwind_maps is not None
-        unwinder = Unwinder(suite.cpu.unwind_maps, Sources(processes.get, processes.watch(), processes.open_binary, tables))
+        sources = Sources(processes.get, processes.watch(), processes.open_binary, processes.files_of, tables)
+        unwinder = Unwinder(suite.cpu.unwind_maps, sources)
         observer = LockObserver(suite.cpu, processes, unwinder)
         observer.suite = suite
         yield observer
@@ -131,7 +133,10 @@ def test_waits_for_a_mutex_are_timed_and_its_holder_is_named(
     assert share_below(drain, rows, programs.functions("mutex")[function]) >= least_share
 
 
-def test_kernel_locks_are_found_under_their_names(header_directory: Path, programs: Programs, tmp_path: Path) -> None:
+def test_kernel_locks_are_found_under_their_names(
+    header_directory: Path, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(symbol_names, "_TIMEOUT_S", DEADLINE_S)  # the program's threads leave little to the child that knows the names
     directory = tmp_path / "files"
     directory.mkdir()
     found: set[bytes] = set()

@@ -14,11 +14,13 @@ import pytest
 from agent.kernel.loader import load
 from agent.kernel.source import packaged_source
 from agent.profilers import syscall
+from agent.profilers.call_budget import CallCosts, Step
 from agent.profilers.cpu import CpuSettings
 from agent.profilers.event_host import EventSettings
 from agent.profilers.suite import Suite
 from agent.profilers.syscall import SyscallProfiler
 from agent.records.event_drain import BUCKETS, EventDrain
+from agent.records.limit import Limit
 from emberwatch.v1.marks_pb2 import LossReason
 from tests.support.kernel import assert_balanced_events, rows_of_events
 from tests.support.programs import Programs
@@ -179,16 +181,53 @@ def test_updates_that_the_kernel_refuses_are_counted(header_directory: Path, pro
     assert 1400 <= kept + calls.account.lost[LossReason.LOSS_REASON_MAP_BUSY] <= 1420
 
 
-@pytest.mark.exact
-def test_over_the_limit_calls_are_sampled_and_scaled(header_directory: Path, programs: Programs) -> None:
-    with suite_of_calls(header_directory, most_per_s=20_000) as suite, programs.running("callers") as process:
+@contextmanager
+def limited_to(header_directory: Path, step: Step, monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
+    """Calls so dear that there is no room for more than this step, whatever this machine makes of them."""
+    costs = CallCosts(counted_ns=1e-9 if step is Step.COUNTS else 1e9, timed_ns=1e9)
+    monkeypatch.setattr(syscall.CostMeter, "look", lambda *_: costs)
+    with suite_of_calls(header_directory, most_per_s=20_000) as suite:
         until_s = time.monotonic() + DEADLINE_S
-        while time.monotonic() < until_s:
-            _run_ticks(suite, 2.0)
+        while profiler_of(suite)._budget.step is not step and time.monotonic() < until_s:
+            run_ticks(suite, 0.1)
+        yield suite
+
+
+def test_over_the_budget_calls_are_counted_exactly_without_their_times(
+    header_directory: Path, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with limited_to(header_directory, Step.COUNTS, monkeypatch) as suite, programs.running("calls", str(tmp_path / "file")) as process:
+        profiler_of(suite)._budget._follow(is_counted=True, is_timed=False)
+        calls_and_stacks(suite)
+        let_run(process)
+        rows = rows_of_events(calls_and_stacks(suite)[0], process.pid)
+        assert suite.limited()["syscall"] == Limit(1.0, 0.0)
+    expected = {b"getpid": 23_000 + 46, b"openat:ENOENT": 230, b"fsync": 23, b"nanosleep": 7}
+    assert {name: rows[name]["count"] for name in expected} == expected
+    assert {name: (rows[name]["observed"], rows[name]["ns"]) for name in expected} == dict.fromkeys(expected, (0, 0))
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("step", [Step.COUNTS, Step.SAMPLES])
+def test_over_the_budget_a_part_of_the_calls_stands_for_all(
+    header_directory: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    with limited_to(header_directory, step, monkeypatch) as suite, programs.running("callers") as process:
+        calls_and_stacks(suite)
+        until_s = time.monotonic() + DEADLINE_S
+        rows: dict[bytes, dict[str, int]] = {}
+        while rows.get(b"getppid", {}).get("observed", 0) < 100 and time.monotonic() < until_s:
+            run_ticks(suite, 2.0)
             rows = rows_of_events(calls_and_stacks(suite)[0], process.pid)
-            if suite.limited().get("syscall", 1) < 0.5:
-                break
-    assert rows[b"getpid"]["observed"] < 0.5 * rows[b"getpid"]["count"]
+        limit = suite.limited()["syscall"]
+    assert (limit.seen < 1) == (step is Step.SAMPLES)
+    assert limit.timed < 0.5
+    for name in (b"getpid", b"getppid"):
+        row = rows[name]
+        assert row["observed"] < 0.8 * row["count"]
+        # A bucket is rounded for itself.
+        assert sum(row.get(f"bucket_{bucket:02}", 0) for bucket in range(BUCKETS)) == pytest.approx(row["count"], abs=BUCKETS)
+        assert row["max_ns"] < row["ns"]
     assert rows[b"getpid"]["count"] / rows[b"getppid"]["count"] == pytest.approx(3, rel=0.2)
 
 
@@ -217,7 +256,7 @@ def test_stacks_lie_where_the_time_is(suite: Suite, programs: Programs) -> None:
     assert observed[b"getpid"] / total == pytest.approx(0.75, abs=0.15)
 
 
-def _run_ticks(suite: Suite, seconds: float) -> None:
+def run_ticks(suite: Suite, seconds: float) -> None:
     until_s = time.monotonic() + seconds
     while (left_s := until_s - time.monotonic()) > 0:
         wait_s = suite.tick()

@@ -165,6 +165,23 @@ def test_delay_and_loss_are_those_of_the_way(suite: Suite) -> None:
     assert sum(out.get(f"rtt_{bucket:02}", 0) for bucket in range(16)) == 0  # bucket 16 begins at 32.8 ms
 
 
+def test_where_a_part_is_followed_it_stands_for_all(header_directory: Path) -> None:
+    with suite_of_tcp(header_directory) as suite, scenario("talk") as (_, go):
+        ((_group, profiler),) = suite._groups
+        assert isinstance(profiler, tcp.TcpProfiler)
+        profiler._follow(2)
+        said = go()
+        drain = window(suite)
+        limit = suite.limited()["tcp"]
+    row = rows_of_events(drain, said["server"])[b"in :%d" % said["port"]]
+    accepts, observed = row["accepts"], row["observed"]
+    assert accepts % 2 == 0 and 2 * observed == row["events"]
+    # Binomial: 76 are five standard deviations.
+    assert abs(accepts - CONNECTIONS) <= 76
+    assert part(row, "closes", "bytes_in", "bytes_out") == [accepts, accepts * SENT, accepts * ANSWERED]
+    assert 0.4 < limit.seen < 1  # listeners are always followed
+
+
 def test_endpoints_without_room_are_put_together(header_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp, "SUMS_ENTRIES", 8)
     monkeypatch.setattr(tcp, "MOST_SUMS", 8)

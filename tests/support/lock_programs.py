@@ -4,7 +4,7 @@
 LOCK_SOURCES = {
     # Spins until it is told to begin. Then 23 times: thread "keeper7" takes a mutex and holds it for 60 ms in hold_asleep(), or with an
     # argument 60 ms of CPU in hold_busy(); from there on thread "waiter3" waits for it in want_lock(). They take turns by semaphores,
-    # which are futexes and no locks. Prints the ns that the waiter measured itself.
+    # which are futexes and no locks. Prints the ns that the waiter measured itself. A hundred threads that do nothing came before them.
     "mutex": """
 #include <poll.h>
 #include <pthread.h>
@@ -69,6 +69,12 @@ static void *wait_for_it(void *unused)
 	}
 	return unused;
 }
+static void *idle(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
 int main(int argc, char **argv)
 {
 	pthread_t keeper, waiter;
@@ -79,6 +85,8 @@ int main(int argc, char **argv)
 		work(100000);
 	if (getchar() == EOF)
 		return 1;
+	for (int i = 0; i < 100; i++)
+		pthread_create(&waiter, 0, idle, 0);
 	pthread_create(&waiter, 0, wait_for_it, 0);
 	pthread_create(&keeper, 0, keep, 0);
 	pthread_join(keeper, 0), pthread_join(waiter, 0);

@@ -326,7 +326,7 @@ def _diff_head(root: diffs.Pair, asked: dict[str, str], is_first: bool) -> Json:
     return {
         "query": asked[side], "from_s": start_s, "until_s": end_s, "seconds": end_s - start_s, "total": total * TICK_NS,
         "samples": total, "hosts": 44 if total else 0, "replicates": 32 if total else 0, "is_empty": not total,
-        "quality": _quality("normal", total),
+        "quality": _quality("normal", total), "per": diffs.per_of(asked.get(f"{side}_rate", ""), total * TICK_NS, end_s - start_s),
     }  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def test_a_call_that_fails_names_its_errors(open_page: Open) -> None:
 
 def test_a_kind_that_is_looked_at_in_turns_says_so(open_page: Open) -> None:
     page = open_page(f"{SERVICE}?tab=syscall").page
-    expect(page.get_by_role("list", name="What limits this kind")).to_contain_text("web-8 looks 52 % of the time now")
+    expect(page.get_by_role("list", name="What limits this kind")).to_contain_text("web-8 sees 52 % of what happens")
     page.get_by_role("tab", name="Locks").click()
     expect(page.get_by_role("region", name="Blame")).to_be_visible()
     expect(page.get_by_role("list", name="What limits this kind")).to_be_hidden()

@@ -116,11 +116,13 @@ export const IO_CALLS = Object.freeze([
 
 /**
  * @typedef {{host: string, flags: string[]}} FlaggedAgent
- * @typedef {{off: Array<{reason: string, hosts: string[]}>, limited: Array<{host: string, percent: number}>}} KindState
+ * @typedef {{off: Array<{reason: string, hosts: string[]}>, limited: Array<{host: string, percent: number}>,
+ *   timed: Array<{host: string, percent: number}>}} KindState
  */
 
 /**
- * What agents say of some kinds: `kind_off:KIND:why` and `kind_limited:KIND:percent`.
+ * What agents say of some kinds: `kind_off:KIND:why`, `kind_limited:KIND:percent` and, where everything is counted,
+ * `kind_timed:KIND:percent`.
  * @param {readonly FlaggedAgent[]} agents
  * @param {readonly string[]} kinds
  * @returns {KindState}
@@ -128,20 +130,27 @@ export const IO_CALLS = Object.freeze([
 export function kindState(agents, kinds) {
   /** @type {Map<string, Set<string>>} */
   const reasons = new Map();
-  /** @type {Map<string, number>} */
-  const limited = new Map();
+  /** @type {Record<string, Map<string, number>>} */
+  const percents = { limited: new Map(), timed: new Map() };
   for (const { host, flags } of agents) {
     for (const flag of flags) {
-      const found = /^kind_(off|limited):(\w+):(.*)$/.exec(flag);
+      const found = /^kind_(off|limited|timed):(\w+):(.*)$/.exec(flag);
       if (!found || !kinds.includes(found[2])) continue;
       if (found[1] === "off") reasons.set(found[3], (reasons.get(found[3]) ?? new Set()).add(host));
-      else limited.set(host, Math.min(limited.get(host) ?? 100, Number(found[3])));
+      else percents[found[1]].set(host, Math.min(percents[found[1]].get(host) ?? 100, Number(found[3])));
     }
   }
   return {
     off: [...reasons].map(([reason, hosts]) => ({ reason, hosts: [...hosts] })),
-    limited: [...limited].map(([host, percent]) => ({ host, percent })).sort((a, b) => a.percent - b.percent || (a.host < b.host ? -1 : 1)),
+    limited: leastFirst(percents.limited),
+    timed: leastFirst(percents.timed),
   };
+}
+
+/** @param {Map<string, number>} percents */
+function leastFirst(percents) {
+  const rows = [...percents].map(([host, percent]) => ({ host, percent }));
+  return rows.sort((a, b) => a.percent - b.percent || (a.host < b.host ? -1 : 1));
 }
 
 /**
@@ -149,13 +158,18 @@ export function kindState(agents, kinds) {
  * @param {KindState} state
  * @returns {string[]}
  */
-export function kindStateWords({ off, limited }) {
+export function kindStateWords({ off, limited, timed }) {
   const hostsWords = (/** @type {string[]} */ hosts) => (hosts.length === 1 ? hosts[0] : `${hosts.length} hosts`);
   const words = off.map(({ reason, hosts }) => `Off on ${hostsWords(hosts)}: ${reason}`);
   if (limited.length > 0) {
     const hosts = hostsWords(limited.map(({ host }) => host));
-    const verb = limited.length === 1 ? "looks" : "look";
-    words.push(`To spare the host, ${hosts} ${verb} ${limited[0].percent} % of the time now; counts and times are scaled to all of it`);
+    const verb = limited.length === 1 ? "sees" : "see";
+    words.push(`To spare the host, ${hosts} ${verb} ${limited[0].percent} % of what happens; counts and times are scaled to all of it`);
+  }
+  if (timed.length > 0) {
+    const hosts = hostsWords(timed.map(({ host }) => host));
+    const [counts, takes] = timed.length === 1 ? ["counts", "takes"] : ["count", "take"];
+    words.push(`To spare the host, ${hosts} ${counts} everything and ${takes} times for ${timed[0].percent} % of the time; they stand for all`);
   }
   return words;
 }

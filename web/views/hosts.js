@@ -114,10 +114,11 @@ function stateCell(row, clock) {
 
 /** A flag as people say it. @param {string} flag */
 function flagWords(flag) {
-  const found = /^kind_(off|limited):(\w+):(.*)$/.exec(flag);
+  const found = /^kind_(off|limited|timed):(\w+):(.*)$/.exec(flag);
   if (!found) return flag;
   const [, what, kind, rest] = found;
-  return what === "off" ? `${kind} off: ${rest}` : `${kind} ${rest} % of the time`;
+  if (what === "off") return `${kind} off: ${rest}`;
+  return what === "limited" ? `${kind} sees ${rest} %` : `${kind} counted, timed ${rest} % of the time`;
 }
 
 /** @param {AgentRow} row @param {{now_s: number}} clock */

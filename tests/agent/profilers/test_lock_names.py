@@ -44,6 +44,24 @@ def test_the_first_function_that_is_not_about_locking_asked_for_it() -> None:
     assert kallsyms.asked == [[0x10, 0x20, 0x30, 0x40, 0x50]]
 
 
+def test_names_that_did_not_come_are_asked_for_again_and_less_often_each_time() -> None:
+    asked = 0
+
+    def silent(addresses: list[int]) -> SymbolNames:
+        nonlocal asked
+        asked += 1
+        return SymbolNames((b"",) * len(addresses), 0, 0, is_answer=False)
+
+    names = CallerNames(silent)
+    for _ in range(1 + 2 + 1 + 4 + 1):  # two rests after the first failure, four after the second
+        names.learn([0x40])
+    assert asked == 3
+    names._ask, names._rest = Kallsyms(), 0
+    names.learn([0x40])
+    found = names.symbols(np.array([0x40], np.uint64))
+    assert found.texts[found.of_row[0]] == b"do_unlinkat"
+
+
 def test_without_stacks_nobody_is_asked() -> None:
     kallsyms = Kallsyms()
     found = CallerNames(kallsyms).callers(np.zeros(2, np.uint64), stacks())

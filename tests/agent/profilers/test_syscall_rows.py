@@ -4,6 +4,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from agent.profilers.breaker import Share
+from agent.profilers.call_budget import CallShares
 from agent.profilers.syscall_names import ERROR_SHIFT
 from agent.profilers.syscall_rows import CALL_CACHE, CALL_KEY, CALL_SUMS, CallRows, rows_of_calls
 from emberwatch.v1 import batch_pb2 as pb
@@ -11,8 +13,7 @@ from emberwatch.v1 import batch_pb2 as pb
 READ, OPENAT_ENOENT = 0, 2 << ERROR_SHIFT | 257
 
 
-def same(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    return values
+ALL = CallShares(Share(10, 10), Share(10, 10))
 
 
 def caches(*entries: tuple[int, int, int, int, int, int]) -> npt.NDArray[np.void]:
@@ -29,7 +30,7 @@ def values(rows: CallRows, name: str) -> list[int]:
 
 def test_cpus_and_what_was_spilled_are_added_up() -> None:
     spilled = np.array([(1007, 7, 1, READ, 0)], CALL_KEY), np.array([(2, 50, 40, 0, [0, 2] + [0] * 30)], CALL_SUMS)
-    rows = rows_of_calls(caches((0, 3, 7, READ, 23, 100), (1, 9, 7, READ, 7, 300), (1, 10, 7, OPENAT_ENOENT, 1, 0)), [spilled], same)
+    rows = rows_of_calls(caches((0, 3, 7, READ, 23, 100), (1, 9, 7, READ, 7, 300), (1, 10, 7, OPENAT_ENOENT, 1, 0)), [spilled], ALL)
     assert [rows.objects[at] for at in rows.object_of_row] == [b"read", b"openat:ENOENT"]
     assert rows.keys["pid"].tolist() == [7, 7]
     assert rows.keys["start_boot_ns"].tolist() == [1007, 1007]
@@ -44,11 +45,24 @@ def test_cpus_and_what_was_spilled_are_added_up() -> None:
 
 
 def test_sums_are_scaled_and_what_was_observed_is_not() -> None:
-    rows = rows_of_calls(caches((0, 0, 7, READ, 23, 100)), (), lambda values: values * np.uint64(5))
+    rows = rows_of_calls(caches((0, 0, 7, READ, 23, 100)), (), CallShares(Share(2, 10), Share(2, 10)))
     assert [values(rows, name) for name in ("count", "ns", "max_ns", "observed", "bucket_00")] == [[115], [500], [100], [23], [115]]
 
 
+def test_times_of_a_part_stand_for_all_of_their_call_and_counts_stay_exact() -> None:
+    cpus = caches((0, 0, 7, READ, 23, 100), (0, 1, 7, OPENAT_ENOENT, 7, 50))
+    cpus["slots"][1][0] = ((1007, 7, 1, READ, 1), (207, 0, 0, 207, [0] * 32))  # counted on another CPU, and not timed
+    rows = rows_of_calls(cpus, (), CallShares(Share(10, 10), Share(1, 10)))
+    told = [values(rows, name) for name in ("count", "ns", "max_ns", "observed", "bucket_00")]
+    assert told == [[230, 7], [1000, 50], [100, 50], [23, 7], [230, 7]]
+
+
+def test_calls_of_which_none_was_timed_have_no_time() -> None:
+    rows = rows_of_calls(caches((0, 0, 7, READ, 1, 0)), (), CallShares(Share(10, 10), Share(1, 10)))
+    assert [values(rows, name) for name in ("count", "ns", "observed")] == [[1], [0], [0]]
+
+
 def test_nothing_counted_is_no_row() -> None:
-    rows = rows_of_calls(caches(), (), same)
+    rows = rows_of_calls(caches(), (), ALL)
     assert len(rows.keys) == 0
     assert rows.objects == (b"",)

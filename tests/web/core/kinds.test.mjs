@@ -64,11 +64,16 @@ test("what agents say of a kind is told by reason, and the most limited first", 
   const agents = [
     { host: "a", flags: ["kind_limited:syscall:52", "kind_limited:syscall_stack:40", "kallsyms_hidden"] },
     { host: "b", flags: ["kind_off:lock:no contention_begin: needs 5.19", "kind_limited:syscall:7"] },
+    { host: "d", flags: ["kind_timed:syscall:3"] },
     { host: "c", flags: ["kind_off:lock:no contention_begin: needs 5.19", "kind_off:tcp:no BTF"] },
   ];
   const calls = kinds.kindState(agents, ["syscall", "syscall_stack"]);
-  assert.deepEqual(calls, { off: [], limited: [{ host: "b", percent: 7 }, { host: "a", percent: 40 }] });
-  assert.deepEqual(kinds.kindStateWords(calls), ["To spare the host, 2 hosts look 7 % of the time now; counts and times are scaled to all of it"]);
+  const limited = [{ host: "b", percent: 7 }, { host: "a", percent: 40 }];
+  assert.deepEqual(calls, { off: [], limited, timed: [{ host: "d", percent: 3 }] });
+  assert.deepEqual(kinds.kindStateWords(calls), [
+    "To spare the host, 2 hosts see 7 % of what happens; counts and times are scaled to all of it",
+    "To spare the host, d counts everything and takes times for 3 % of the time; they stand for all",
+  ]);
   assert.deepEqual(kinds.kindStateWords(kinds.kindState(agents, ["lock"])), ["Off on 2 hosts: no contention_begin: needs 5.19"]);
   assert.deepEqual(kinds.kindStateWords(kinds.kindState(agents, ["tcp"])), ["Off on c: no BTF"]);
   assert.deepEqual(kinds.kindStateWords(kinds.kindState(agents, ["cpu"])), []);
