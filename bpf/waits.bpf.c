@@ -47,13 +47,19 @@ static __always_inline void end_wait(struct thread *thread, u64 now_ns, struct w
 	if (class < WAIT_CLASSES)
 		thread->sums.class_ns[class] += whole_ns;
 	thread->blocked_whole_ns = whole_ns;
+	if (setting->reported_ns > from_ns) {
+		thread->crossed_at_ns = setting->reported_ns;
+		thread->crossed_since_ns = thread->since_ns;
+		thread->crossed_class = class;
+		thread->crossed_uninterruptible = thread->is_uninterruptible;
+	}
 	if (past(setting->reported_ns, from_ns) >= setting->threshold_ns && setting->reported_ns > from_ns)
 		thread->blocked_ns = past(now_ns, setting->reported_ns);
 	else
 		thread->blocked_ns = whole_ns;
 	thread->blocked_stands_ns = whole_ns < setting->threshold_ns ? 0 : stands_for(whole_ns, now_ns, counts);
 	__builtin_memset(&thread->waker, 0, sizeof(thread->waker));
-	thread->since_ns = thread->woken_ns = now_ns;
+	thread->since_ns = now_ns;
 	thread->state = THREAD_RUNNABLE;
 }
 

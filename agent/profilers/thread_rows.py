@@ -47,7 +47,10 @@ THREAD = np.dtype(
         ("blocked_ns", "<u8"),
         ("blocked_whole_ns", "<u8"),  # of the last wait, 0 when the thread was preempted since
         ("blocked_stands_ns", "<u8"),
-        ("woken_ns", "<u8"),  # when it ended
+        ("crossed_at_ns", "<u8"),  # the last end of a report that a wait has reached beyond, and that wait
+        ("crossed_since_ns", "<u8"),
+        ("crossed_class", "<u4"),
+        ("crossed_uninterruptible", "<u4"),
         ("voluntary_switches", "<u8"),
         ("stack_since_ns", "<u8"),
         ("is_provisional", "<u8"),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agent.profilers.breaker import Share
-from agent.profilers.thread_rows import CLASSES, U64, WAIT_STACK, Moment, Rows, ThreadState, open_since
+from agent.profilers.thread_rows import CLASSES, U64, WAIT_STACK, Moment, Rows, ThreadState
 from agent.profilers.thread_times import ThreadWindow
 from agent.profilers.wait_classes import NAMES
 from agent.records.event_drain import BUCKETS, EventColumn, event_keys, histogram_columns
@@ -69,31 +69,30 @@ def open_rows(threads: Rows, moment: Moment, reports: Reports) -> WaitRows:
     It counts once in every window that it reaches into. The stack is there when the wait's own stack was taken.
     """
     now = np.uint64(moment.now_ns)
-    since = open_since(threads, moment)
-    # Ended between the moment and the read of its entry: the kernel took it for told already (end_wait in bpf/waits.bpf.c).
-    is_ended = (threads["state"] != ThreadState.BLOCKED) & (threads["blocked_whole_ns"] != 0) & (threads["woken_ns"] >= now)
-    began = threads["since_ns"].copy()
-    began[is_ended] = threads["woken_ns"][is_ended] - threads["blocked_whole_ns"][is_ended]
-    since[is_ended] = np.minimum(began, now)[is_ended]
+    # Ended between the moment and the read of its entry: the kernel takes it for told up to the moment (end_wait in bpf/waits.bpf.c).
+    has_crossed = threads["crossed_at_ns"] == now
+    began = np.where(has_crossed, threads["crossed_since_ns"], threads["since_ns"])
+    since = np.minimum(np.maximum(began, np.uint64(moment.on_since_ns)), now)
     whole = now - since
-    is_open = (threads["state"] == ThreadState.BLOCKED) | is_ended
+    is_open = (threads["state"] == ThreadState.BLOCKED) | has_crossed
     is_long = is_open & (whole >= np.uint64(reports.threshold_ns)) & (whole > 0)
-    threads, since, whole = threads[is_long], since[is_long], whole[is_long]
+    threads, began, since, whole, has_crossed = (values[is_long] for values in (threads, began, since, whole, has_crossed))
     before = np.uint64(reports.before_ns)
     was_told = (before > since) & (before - np.minimum(since, before) >= np.uint64(reports.threshold_ns))
     keys, values = np.zeros(len(threads), WAIT_KEY), np.zeros(len(threads), WAIT_VALUE)
-    has_stack = threads["stack_since_ns"] == began[is_long]
+    has_stack = threads["stack_since_ns"] == began
     keys["own"][has_stack] = threads["own"][has_stack]
     for name in ("start_boot_ns", "pid", "exec_id", "is_kernel_thread"):
         keys["own"][name] = threads[name]
     keys["comm"] = threads["comm"]
     keys["kind"] = WaitKind.OFFCPU
-    keys["wait_class"] = threads["wait_class"]
+    keys["wait_class"] = np.where(has_crossed, threads["crossed_class"], threads["wait_class"])
+    is_uninterruptible = np.where(has_crossed, threads["crossed_uninterruptible"], threads["is_uninterruptible"])
     values["observed"] = 1
     values["count_parts"] = COUNT_PARTS
     values["ns"] = np.where(was_told, now - np.maximum(since, before), whole)
     values["max_ns"] = whole
-    values["uninterruptible_ns"] = np.where(threads["is_uninterruptible"] != 0, values["ns"], 0)
+    values["uninterruptible_ns"] = np.where(is_uninterruptible != 0, values["ns"], 0)
     return WaitRows(keys, values)
 
 

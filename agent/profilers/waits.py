@@ -28,7 +28,7 @@ from agent.records.stack_sets import joined_stacks, selected_stacks
 log = logging.getLogger(__name__)
 
 KINDS = ("offcpu", "runqueue", "time")
-LEAST_THREADS, MOST_THREADS = 8192, 1 << 18
+LEAST_THREADS, MOST_THREADS = 16384, 1 << 18
 THREADS_ROOM = 4
 """Entries for each thread there is at the start."""
 FIRST_WAITS, MOST_WAITS, WAITS_CHUNK = 4096, 1 << 17, 2048
@@ -248,7 +248,7 @@ class WaitsProfiler:
         moment = Moment(now_ns, self._on_since_ns)
         self._parts.append(self._times.look(tids, threads, moment, self._window))
         self._open.append(open_rows(threads, moment, reports))
-        for tid in tids[threads["state"] == ThreadState.DEAD].tolist():
+        for tid in tids[(threads["state"] == ThreadState.DEAD) & self._times.is_told(tids)].tolist():
             kernel.delete(self._host.program.map("threads"), tid.to_bytes(4, "little"))
         self._wanted = np.concatenate([threads[who][name] for who in ("own", "waker") for name in ("user_stack", "kernel_stack")])
 

@@ -52,7 +52,7 @@ struct wait_stack {
 	u32 is_kernel_thread;
 };
 
-/* As THREAD in agent/profilers/thread_rows.py: 456 bytes. */
+/* As THREAD in agent/profilers/thread_rows.py: 472 bytes. */
 struct thread {
 	struct process_key process;
 	char comm[COMM_BYTES];
@@ -65,7 +65,10 @@ struct thread {
 	u64 blocked_ns; /* how long the last wait was until the wakeup, as far as it is not reported yet */
 	u64 blocked_whole_ns;
 	u64 blocked_stands_ns; /* what that wait stands for (shared/sampling.h), 0 when its stack is not taken */
-	u64 woken_ns;
+	u64 crossed_at_ns; /* these four: the last end of a report that a wait has reached beyond, and that wait */
+	u64 crossed_since_ns;
+	u32 crossed_class;
+	u32 crossed_uninterruptible;
 	u64 voluntary_switches; /* of the task as it began to wait: when there are more, it is not that wait any more */
 	u64 stack_since_ns; /* since_ns of the wait that `own` is of */
 	u64 is_provisional; /* `own` was walked without tables and should be walked again */

@@ -73,9 +73,9 @@ class Seen:
         return total
 
     def woken_ns(self, comm: bytes) -> int:
-        """Ns of waits whose waker is known: those that ended, and no interrupt ended them."""
+        """Ns of waits that ended, and that the process itself has ended."""
         return sum(
-            int(next(column.values for column in drain.columns if column.name == "ns")[rows & (drain.seconds["pid"] != 0)].sum())
+            int(next(column.values for column in drain.columns if column.name == "ns")[rows & (drain.seconds["pid"] == self.pid)].sum())
             for drain, rows in self._rows("offcpu", comm)
             if drain.seconds is not None
         )
@@ -181,9 +181,10 @@ def test_pipe_reader_waits_for_the_pipe_and_its_writer_wakes_it(header_directory
     functions = programs.functions("waits")
     with measuring(header_directory) as suite:
         seen, truth = run(suite, programs, "pipes")
-    waited_ns, runnable_ns = seen.classes(b"waits")[b"pipe"], seen.sums("runqueue", b"waits")["ns"]
+    # It also waits for its first letter, at a pipe too; and where it is at the end of a window, nobody has woken it yet.
+    waited_ns, runnable_ns = seen.ns_below(functions["drink"], b"waits"), seen.sums("runqueue", b"waits")["ns"]
     assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns <= truth["waited_ns"] * (1 + TOLERANCE)
-    assert seen.ns_below(functions["drink"], b"waits") >= 0.8 * waited_ns
+    assert seen.classes(b"waits")[b"pipe"] >= waited_ns
     assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * seen.woken_ns(b"waits") > 0
 
 
@@ -263,6 +264,24 @@ def test_of_very_many_long_waits_some_stand_for_all(header_directory: Path, prog
 
 
 @pytest.mark.exact
+def test_ten_thousand_threads_are_all_measured_in_bounded_memory(header_directory: Path, programs: Programs) -> None:
+    with measuring(header_directory) as suite:
+        seen, truth = run(suite, programs, "multitude", "10000")
+        map_bytes = suite.map_bytes()
+    if truth["threads"] < 10_000:
+        pytest.skip(f"this host allows a process {truth['threads']} threads")
+    times = seen.sums("time")
+    assert {reason: count for window in seen.windows for drain in window.events for reason, count in drain.account.lost.items()} == {}
+    # What a thread sees of its wait ends as it runs again; its wait for a CPU as it began is not in it.
+    assert times["poll_ns"] <= truth["waited_ns"] * (1 + TOLERANCE) + truth["wall_ns"]
+    assert times["poll_ns"] + times["runnable_ns"] >= truth["waited_ns"] * (1 - TOLERANCE)
+    assert times["switches"] >= 3 * 10_000
+    asleep = seen.sums("offcpu")
+    assert asleep["ns"] == pytest.approx(times["poll_ns"], rel=TOLERANCE)
+    assert map_bytes < 128 << 20
+
+
+@pytest.mark.exact
 def test_kernel_looks_away_when_a_cpu_has_seen_enough(header_directory: Path, programs: Programs) -> None:
     most_per_s = 500  # a thousand in the two seconds of a period: the crowd has them in a moment
     with measuring(header_directory, most_per_s=most_per_s, window_s=10.0) as suite, programs.running("waits", "crowd") as process:
@@ -275,7 +294,7 @@ def test_kernel_looks_away_when_a_cpu_has_seen_enough(header_directory: Path, pr
         while not process.stdout.readline() and time.monotonic() < until_s:
             time.sleep(min(suite.tick() or 0, 0.05))
         seen = Seen(process.pid, [suite.drain()])
-        assert 0 < suite.limited()["offcpu"] < 1
+        assert 0 < suite.limited()["offcpu"].seen < 1
     (window,) = seen.windows
     assert_sane(window)
     lasted_s = (window.cpu.end_ns - window.cpu.start_ns) / 1e9

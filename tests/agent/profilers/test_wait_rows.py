@@ -46,10 +46,19 @@ def test_short_waits_and_other_states_are_no_rows() -> None:
 
 
 def test_wait_that_ended_between_the_moment_and_the_read_is_told_up_to_the_moment() -> None:
-    ended = thread(7, ThreadState.RUNNABLE, 21 * MS, woken_ns=21 * MS, blocked_whole_ns=9 * MS, wait_class=WaitClass.PIPE)
-    assert _open(20, ended).values["ns"].tolist() == [8 * MS]
-    long_ago = thread(7, ThreadState.RUNNABLE, 15 * MS, woken_ns=15 * MS, blocked_whole_ns=9 * MS)
-    assert len(_open(20, long_ago).keys) == 0
+    crossed = {"crossed_at_ns": 20 * MS, "crossed_since_ns": 12 * MS, "crossed_class": WaitClass.PIPE}
+    ended = thread(7, ThreadState.RUNNABLE, 21 * MS, **crossed)
+    waits_again = thread(8, ThreadState.BLOCKED, 22 * MS, wait_class=WaitClass.NET, stack_since_ns=12 * MS, **crossed)
+    waits_again["own"]["user_stack"] = 99
+    rows = _open(20, ended, waits_again)
+    assert rows.values["ns"].tolist() == [8 * MS, 8 * MS]
+    assert rows.keys["wait_class"].tolist() == [WaitClass.PIPE, WaitClass.PIPE]
+    assert rows.keys["own"]["user_stack"].tolist() == [0, 99]
+
+
+def test_wait_that_ended_before_the_kernel_knew_of_the_moment_is_the_kernels_to_tell() -> None:
+    ended = thread(7, ThreadState.RUNNABLE, 21 * MS, blocked_whole_ns=9 * MS, crossed_at_ns=10 * MS, crossed_since_ns=3 * MS)
+    assert len(_open(20, ended).keys) == 0
 
 
 def test_wait_is_no_longer_than_events_have_been_seen() -> None:
