@@ -135,3 +135,9 @@ def test_unwinding_that_would_hang_this_kernel_limits_on_cpu_and_says_where_it_i
         assert "parca-agent#1675" in found.detail and "6.1.28" in found.remedy
         cpu = next(each for each in examine(replace(host, release=release), yes) if each.name == "cpu")
         assert (cpu.state, found in cpu.findings) == (State.LIMITED, True)
+
+
+@pytest.mark.parametrize(("release", "when"), [("6.1.140", "from a program's first sample on"), ("5.15.0", "once the agent has read")])
+def test_it_is_said_from_when_on_the_stacks_of_a_program_are_unwound(host: HostView, release: str, when: str) -> None:
+    (found,) = [each for each in capabilities(replace(host, release=release), yes) if each.name == "unwinding"]
+    assert (found.state, when in found.detail) == (State.WORKS, True)
