@@ -63,7 +63,8 @@ def observing_locks(header_directory: Path, directory: Path, pid: int, rate_hz: 
         tables = TableSource(SourceSettings(directory))
         closing.callback(tables.close)
         assert suite.cpu.unwind_maps is not None
-        unwinder = Unwinder(suite.cpu.unwind_maps, Sources(processes.get, processes.watch(), processes.open_binary, tables))
+        sources = Sources(processes.get, processes.watch(), processes.open_binary, processes.files_of, tables)
+        unwinder = Unwinder(suite.cpu.unwind_maps, sources)
         observer = LockObserver(suite.cpu, processes, unwinder)
         observer.suite = suite
         yield observer

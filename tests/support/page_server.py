@@ -282,6 +282,7 @@ def _quality(scenario: str, total: int) -> Json:
         "unwind_stopped_share": 0.003, "kernel_hidden_share": 0.031 if scenario == "partial" else 0.0,
         "unknown_share": 0.0, "whole_share": 0.998, "hosts": 0 if scenario == "empty" else 41 if scenario == "partial" else 44,
         "hosts_silent": ["web-3", "web-9", "web-12"] if scenario == "partial" else [],
+        "naming": 3 if scenario == "naming" else 0,
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import { makeGraphPanel, showSearchWords } from "./graph-panel.js";
 import { makeGraphToolbar } from "./graph-toolbar.js";
 import { makeKeysDialog } from "./keys-dialog.js";
 import { makeLoader } from "./loader.js";
+import { makeNameWatch } from "./name-watch.js";
 import { makeTopTable, serverSort } from "./top-table.js";
 
 /**
@@ -56,6 +57,7 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
     onKey,
     onAnswer(answer) {
       onAnswer(answer);
+      names.saw(answer.quality?.naming);
       showSearchWords(toolbar.share, answer);
       if (graph.flame.selected >= 0) showFrame(graph.flame.selected);
     },
@@ -91,6 +93,11 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
     const answer = await topLoader.run("Reading the table", (signal) => getJson("top", asked, signal), { isQuiet });
     if (answer) top.show(answer, store.get().sort);
   };
+  const refresh = () => {
+    graph.refresh();
+    loadTop(true);
+  };
+  const names = makeNameWatch(refresh);
   const panes = element("div", {}, graph.root, element("div", { class: "side" }, details.root, side ?? topPanel));
   toolbar.addTools(tools);
   const showControls = (/** @type {State} */ state) => {
@@ -115,11 +122,9 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
       if (hasChanged(state, previous, [...selectionKeys, ...TOP_KEYS])) loadTop(false);
       if (hasChanged(state, previous, ["shown"])) graph.flame.invalidate();
     },
-    refresh() {
-      graph.refresh();
-      loadTop(true);
-    },
+    refresh,
     unmount() {
+      names.stop();
       graph.unmount();
       details.hide();
       topLoader.cancel();
