@@ -157,8 +157,8 @@ def _of_windows(connection: sa.Connection, unit: _Unit) -> _Parts:
     for kind_id, *row in connection.execute(query.order_by(accounts.start_unix_ns, accounts.id)):
         windows.setdefault(kind_id, []).append(row)
     query = sa.select(losses.kind_id, losses.agent_row_id, losses.start_unix_ns, losses.reason, losses.value)
-    for row_of_loss in connection.execute(query.where(*_inside(losses, unit))):
-        lost.setdefault(row_of_loss.kind_id, []).append(list(row_of_loss)[1:])
+    for one in connection.execute(query.where(*_inside(losses, unit))):
+        lost.setdefault(one.kind_id, []).append([one.agent_row_id, one.start_unix_ns, one.reason, one.value])
     return {kind: [(segments_of_windows(rows), losses_of_rows(lost.get(kind, [])))] for kind, rows in windows.items()}
 
 
