@@ -23,6 +23,8 @@ class Job:
     splits: int | None = None
     """A file with all .dwo and .dwp files one after another."""
     split_sizes: tuple[int, ...] = ()
+    kallsyms: int | None = None
+    """The list of the kernel or module beside its ELF files."""
     with_debug_data: bool = True
     """False leaves inlined calls and lines out: what is tried when the child died over them."""
 
@@ -31,6 +33,7 @@ class Job:
         key = (self.key.kind, self.key.build_id_kind, self.key.build_id.hex(), self.key.content_hash.hex())
         fields = {"key": key, "format": self.format, "sources": self.sources, "output": self.output}
         fields |= {"supplement": self.supplement, "splits": self.splits, "split_sizes": self.split_sizes}
+        fields |= {"kallsyms": self.kallsyms}
         return json.dumps(fields | {"with_debug_data": self.with_debug_data})
 
 
@@ -47,5 +50,6 @@ def job_from_json(text: str) -> Job:
         supplement=fields["supplement"],
         splits=fields["splits"],
         split_sizes=tuple(fields["split_sizes"]),
+        kallsyms=fields["kallsyms"],
         with_debug_data=fields["with_debug_data"],
     )

@@ -8,8 +8,6 @@ from the first file with debug data. Debug data that is broken or too big costs 
 import os
 from dataclasses import dataclass
 
-import numpy as np
-
 from emberwatch.v1 import batch_pb2 as pb
 from server.symbols.build_job import Job
 from server.symbols.build_result import BuildStatus, Quality, Refused, SplitName
@@ -23,14 +21,12 @@ from server.symbols.elf_dynamic import dynamic_symbols
 from server.symbols.elf_sections import MAX_INFLATED_BYTES, SectionReader
 from server.symbols.identity import BinaryKey
 from server.symbols.inlines import Inlines
+from server.symbols.kernel_parts import from_text, kallsyms_of, text_start, with_listed
 from server.symbols.notes import BuildIds
 from server.symbols.pclntab import go_symbols
 from server.symbols.plt import plt_symbols
 from server.symbols.symtab import Ranges, RawSymbols, Symbols, choose, join
 from server.symbols.table import TableFacts, Traits
-
-TEXT_START = b"_text"
-"""Where offsets in the kernel count from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +52,10 @@ class _Debug:
 
 def elf_parts(job: Job) -> TableParts:
     """Read all sources of a job. Raises Refused, TooMany."""
-    if job.key.kind == pb.BINARY_KIND_MODULE:
-        raise Refused(BuildStatus.UNSUPPORTED, "an ELF file for a kernel module: its names come as kallsyms")
     tables: list[RawSymbols] = []
     quality, traits, code, bounds = Quality.EMPTY, Traits.NONE, None, None
-    files = [ElfFile(descriptor) for descriptor in job.sources]
+    kinds = (ET_REL,) if job.key.kind == pb.BINARY_KIND_MODULE else (ET_EXEC, ET_DYN)
+    files = [ElfFile(descriptor, kinds) for descriptor in job.sources]
     for elf in files:
         ids = elf.section_build_ids() if elf.sections.size else elf.build_ids()
         _check_identity(job.key, ids)
@@ -72,11 +67,14 @@ def elf_parts(job: Job) -> TableParts:
     if code is None or not code.starts.size:
         raise Refused(BuildStatus.UNSUPPORTED, "no executable section or segment")
     raw = join(tables)
+    base = text_start(job.key.kind, raw, code) if job.key.counts_from_text else 0
+    if job.kallsyms is not None:
+        raw = with_listed(raw, kallsyms_of(job.kallsyms), base)
     symbols = choose(raw, code, bounds)
     debug = _debug(job, files, code, symbols) if job.with_debug_data else _Debug()
     inlines = debug.inlines
-    if job.key.kind == pb.BINARY_KIND_KERNEL:
-        symbols, inlines = _from_text(raw, symbols, inlines)
+    if job.key.counts_from_text:
+        symbols, inlines = from_text(symbols, base), None if inlines is None else inlines.shifted(-base)
     if inlines is not None and not debug.missing:
         quality = Quality.DWARF
     traits |= Traits.SPLIT if debug.missing else Traits.NONE
@@ -169,30 +167,6 @@ def _folded(symbols: Symbols) -> dict[int, bytes]:
         if plain_name(symbols.alias_blob[low:high].tobytes().partition(b"@")[0]) != plain_name(name.partition(b"@")[0]):
             found[int(symbols.starts[symbol])] = name
     return found
-
-
-def _from_text(raw: RawSymbols, symbols: Symbols, inlines: Inlines | None) -> tuple[Symbols, Inlines | None]:
-    """The same, counted from _text as places in the kernel are."""
-    blob = raw.strings.tobytes()
-    at = blob.find(b"\0" + TEXT_START + b"\0") + 1
-    rows = np.flatnonzero(raw.name_starts == at) if at else np.zeros(0, np.intp)
-    if not rows.size:
-        raise Refused(BuildStatus.UNSUPPORTED, "a kernel without the symbol _text")
-    start = raw.starts[rows[0]]
-    keep = symbols.starts >= start
-    if not keep.all():
-        raise Refused(BuildStatus.UNSUPPORTED, "a kernel with code before _text")
-    shifted = Symbols(
-        symbols.starts - start,
-        symbols.ends - start,
-        symbols.flags,
-        symbols.name_bounds,
-        symbols.blob,
-        symbols.alias_symbols,
-        symbols.alias_bounds,
-        symbols.alias_blob,
-    )
-    return shifted, None if inlines is None else inlines.shifted(-int(start))
 
 
 def _check_identity(key: BinaryKey, ids: BuildIds) -> None:

@@ -240,7 +240,7 @@ class Namer:
             state = SymbolState(NameState.NONE, flaw)
         elif table is not None:
             state = _state_of(table)
-        elif (self._settings.local_files and not key.counts_from_text) or self._files.newest_unix_s(key):
+        elif self._has_sources(key):
             state = _LOOKING
         else:
             state = _ASKED
@@ -252,6 +252,12 @@ class Namer:
             elif state.state == NameState.NAMED and state.quality != BEST:
                 self._start(lambda: self._look_for_news(key, binary), key)
         return known.state
+
+    def _has_sources(self, key: BinaryKey) -> bool:
+        """Whether it is worth looking here first; of the kernel there is a debug file or none, and its list comes from agents."""
+        if self._settings.local_files and not key.counts_from_text:
+            return True
+        return self._workshop.size_bytes(key, None) > 0
 
     def _table(self, binary: BinaryInfo) -> Table | None:
         state = self.state(binary).state
@@ -285,7 +291,7 @@ class Namer:
     def _make(self, key: BinaryKey, binary: BinaryInfo | None, fresh: Source | None = None) -> None:
         """Make the table anew from all there is, and say how it ended."""
         if key.counts_from_text:
-            self._settle(key, None)
+            self._settle(key, self._workshop.make_kernel(key, fresh))
         else:
             self._settle(key, self._workshop.make(key, binary, fresh))
             self._without_common.add(key)
@@ -310,7 +316,7 @@ class Namer:
         refusal = "it is no ELF file" if seen is None else self._files.keep(held, source.origin, source.descriptor, seen)
         if refusal == BETTER_IS_HERE:
             return refusal, 0
-        keys = self._ledger.find(lambda key: not key.counts_from_text and held_of(key).digest == held.digest)
+        keys = self._ledger.find(lambda key: held_of(key).digest == held.digest)
         if not keys and held.build_id:  # It may be the common file of debug files that are here.
             sharing = self._lacking().get(held.build_id, [])
             for key in sharing:
@@ -356,7 +362,7 @@ class Namer:
         key, source = delivered.key, Source(Origin.AGENT, delivered.descriptor)
         try:
             if delivered.format == symbols_pb2.UPLOAD_FORMAT_KALLSYMS:
-                self._settle(key, self._workshop.make_kallsyms(key, source.descriptor))
+                self._settle(key, self._workshop.take_list(key, source.descriptor))
             else:
                 self._workshop.keep(key, source)
                 known = self._ledger.get(key)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import symbols_pb2
 from server.store.protocol import BinaryInfo
-from server.symbols.build_result import BuildResult, BuildStatus
+from server.symbols.build_result import BuildResult, BuildStatus, Quality
 from server.symbols.builder import BuildOrder, build_table
 from server.symbols.debug_links import open_by_alt_link, open_by_build_id, probe_or_none
 from server.symbols.elf_probe import Probe
@@ -83,8 +83,34 @@ class Workshop:
         finally:
             close_all([*here, *kept])
 
-    def make_kallsyms(self, key: BinaryKey, descriptor: int) -> BuildResult:
-        """Make the table of a kernel or module from its own list."""
+    def make_kernel(self, key: BinaryKey, fresh: Source | None = None) -> BuildResult | None:
+        """Make the table of a kernel or module from its debug file, its own list, or both. None when there is neither."""
+        kept = self._stores.files.open(key, ())
+        listed = self._stores.files.open_list(key)
+        debug = self._open_debug_root(key)
+        sources = [*([] if fresh is None else [fresh]), *debug, *kept]
+        try:
+            seen = [_Seen(source, probe_or_none(source.descriptor)) for source in sources]
+            best = max(seen, key=lambda one: one.worth, default=None)
+            result = None if best is None else self._make_from_best(key, None, [best], None, listed)
+            is_made = result is not None and result.status == BuildStatus.OK
+            if listed is None:  # The agents are asked for it: it names the kernel whatever the file is worth.
+                return result if is_made else None
+            if is_made:
+                self._stores.history.note(key, self._stores.history.attempt(Origin.AGENT, "", Outcome.OK, "", Quality.FULL.name.lower()))
+                return result
+            result = self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_KALLSYMS, [listed]))
+            self._note(key, Source(Origin.AGENT, listed), result)
+            return result
+        finally:
+            close_all([*debug, *kept])
+            if listed is not None:
+                os.close(listed)
+
+    def take_list(self, key: BinaryKey, descriptor: int) -> BuildResult | None:
+        """Keep the list of a kernel or module that an agent sent, and make the table anew."""
+        if not self._stores.files.keep_list(key, descriptor):
+            return self.make_kernel(key)
         result = self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_KALLSYMS, [descriptor]))
         self._note(key, Source(Origin.AGENT, descriptor), result)
         return result
@@ -97,30 +123,29 @@ class Workshop:
         tried = max((a.at_unix_s for a in attempts if a.origin in _SENT), default=0.0)
         if self._stores.files.newest_unix_s(key) > tried - _COARSE_S:
             return True
-        debug = open_by_build_id(key.build_id_kind, key.build_id, self._settings.debug_roots) if self._settings.local_files else None
-        if debug is None:
-            return False
-        came = os.fstat(debug).st_ctime
-        os.close(debug)
+        debug = self._open_debug_root(key)
+        came = max((os.fstat(source.descriptor).st_ctime for source in debug), default=0.0)
+        close_all(debug)
         return came > max((a.at_unix_s for a in attempts if a.origin == Origin.DEBUG_ROOT), default=0.0) - _COARSE_S
 
     def size_bytes(self, key: BinaryKey, binary: BinaryInfo | None) -> int:
-        """About how many bytes there are to read for a table; 0 for lists of the kernel, which come whole."""
-        if key.counts_from_text:
-            return 0
-        size = self._stores.files.kept_bytes(key) + (binary.size_bytes if binary is not None else 0)
-        debug = open_by_build_id(key.build_id_kind, key.build_id, self._settings.debug_roots) if self._settings.local_files else None
-        if debug is not None:
-            size += os.fstat(debug).st_size
-            os.close(debug)
+        """About how many bytes there are to read for a table."""
+        size = self._stores.files.kept_bytes(key)
+        size += binary.size_bytes if binary is not None and not key.counts_from_text else 0
+        debug = self._open_debug_root(key)
+        size += sum(os.fstat(source.descriptor).st_size for source in debug)
+        close_all(debug)
         return size
+
+    def _open_debug_root(self, key: BinaryKey) -> list[Source]:
+        debug = open_by_build_id(key.build_id_kind, key.build_id, self._settings.debug_roots) if self._settings.local_files else None
+        return [] if debug is None else [Source(Origin.DEBUG_ROOT, debug)]
 
     def _open_here(self, key: BinaryKey, binary: BinaryInfo | None) -> list[Source]:
         if not self._settings.local_files:
             return []
         if binary is None:
-            debug = open_by_build_id(key.build_id_kind, key.build_id, self._settings.debug_roots)
-            return [] if debug is None else [Source(Origin.DEBUG_ROOT, debug)]
+            return self._open_debug_root(key)
         found = open_sources(binary, self._settings.debug_roots)
         for origin, words in ((Origin.RUNNING_FILE, "not on this host"), (Origin.DEBUG_ROOT, "no debug file on this host")):
             if all(source.origin != origin for source in found):
@@ -148,8 +173,10 @@ class Workshop:
         with self._common_file(key, best) as common:
             return self._make_from_best(key, binary, best, common)
 
-    def _make_from_best(self, key: BinaryKey, binary: BinaryInfo | None, best: Sequence[_Seen], common: int | None) -> BuildResult:
-        order = BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, [s.source.descriptor for s in best], common)
+    def _make_from_best(
+        self, key: BinaryKey, binary: BinaryInfo | None, best: Sequence[_Seen], common: int | None, listed: int | None = None
+    ) -> BuildResult:
+        order = BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, [s.source.descriptor for s in best], common, kallsyms=listed)
         result = self._with_splits(order, binary, self._build(order))
         if result.status == BuildStatus.OK:
             for each in best:

@@ -64,17 +64,18 @@ def describe(path: Path, row_id: int = 1) -> BinaryInfo:
 
 
 def build_here(
-    key: BinaryKey, *sources: Path, form: int = symbols_pb2.UPLOAD_FORMAT_ELF, splits: Sequence[Path] = ()
+    key: BinaryKey, *sources: Path, form: int = symbols_pb2.UPLOAD_FORMAT_ELF, splits: Sequence[Path] = (), kallsyms: bytes = b""
 ) -> tuple[BuildResult, Table | None]:
-    """Build a table in this process, without the jail; `splits` are .dwo and .dwp files."""
+    """Build a table in this process, without the jail; `splits` are .dwo and .dwp files, `kallsyms` a list."""
     descriptors = [os.open(path, os.O_RDONLY) for path in sources]
-    output, bundle = os.memfd_create("table"), os.memfd_create("splits")
+    output, bundle, listed = (os.memfd_create(name) for name in ("table", "splits", "kallsyms"))
+    os.write(listed, kallsyms)
     sizes = tuple(os.write(bundle, path.read_bytes()) for path in splits)
     try:
-        result = build(Job(key, form, tuple(descriptors), output, splits=bundle, split_sizes=sizes))
+        result = build(Job(key, form, tuple(descriptors), output, splits=bundle, split_sizes=sizes, kallsyms=listed if kallsyms else None))
         return result, open_table(output, key) if result.status == "ok" else None
     finally:
-        for descriptor in (*descriptors, output, bundle):
+        for descriptor in (*descriptors, output, bundle, listed):
             os.close(descriptor)
 
 

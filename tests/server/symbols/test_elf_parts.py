@@ -29,6 +29,7 @@ VARIANTS = {
     "O2-static": ("-O2", "-g", "-static"),
     "O2-lto": ("-O2", "-g", "-flto"),
     "O2-gold": ("-O2", "-g", "-fuse-ld=gold", "-ffunction-sections", "-Wl,--icf=all"),
+    "O2-lld": ("-O2", "-g", "-fuse-ld=lld"),
     "O2-one-segment": ("-O2", "-g", "-Wl,-z,noseparate-code"),
     "O2-no-id": ("-O2", "-g", "-Wl,--build-id=none"),
     "O2-sections": ("-O2", "-g", "-ffunction-sections", "-Wl,--gc-sections"),
