@@ -14,6 +14,7 @@
 #include "shared/home.h"
 #include "shared/registers.h"
 #include "shared/unwind_begin.h"
+#include "shared/look.h"
 
 enum {
 	EXECS_A_SLOT = 50,
@@ -73,8 +74,8 @@ struct pending {
 /* Key: 0. */
 BPF_PERCPU_ARRAY(pending, struct pending, 1);
 
-/* Key: 0. The program that walks on. Filled by the collector, which holds it: it empties when its last descriptor closes. */
-BPF_PROG_ARRAY(unwinders, 1);
+/* Key: enum walker. Filled by the collector, which holds it: it empties when its last descriptor closes. */
+BPF_PROG_ARRAY(unwinders, WALKERS);
 
 static __always_inline void count(void *inner, struct cpu_key *key, struct tick_counts *tick)
 {
@@ -121,9 +122,9 @@ static __always_inline void store(struct pending *sample, struct tick_counts *ti
 }
 
 /* Begin a walk at the registers of `ctx`, or at those of user space when the CPU is in the kernel. False when it cannot be. */
-static __always_inline bool begin_at_registers(struct bpf_perf_event_data *ctx, struct process_key *process, u64 code_segment)
+static __always_inline bool begin_at_registers(struct bpf_perf_event_data *ctx, struct process_key *process, u32 how, u64 code_segment)
 {
-	struct unwinding *at = begin_unwinding(SCRATCH_TICK, process);
+	struct unwinding *at = begin_unwinding(SCRATCH_TICK, process, how);
 
 	if (!at)
 		return false;
@@ -142,7 +143,7 @@ static __always_inline bool begin_at_registers(struct bpf_perf_event_data *ctx, 
 
 /* Kernel part, then user part if there is any; the latter may end in on_tick_unwind, and then this does not return. */
 static __always_inline void walk(struct bpf_perf_event_data *ctx, struct pending *sample, struct stack_home *home,
-				 struct current_task *current, bool is_unwinding)
+				 struct current_task *current, u32 how)
 {
 	struct cpu_key *key = &sample->key;
 	u64 code_segment = code_segment_of(ctx);
@@ -151,9 +152,9 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct pending
 		key->kernel_stack = store_stack(ctx, 0, STOP_NONE, home, &key->kernel_error);
 	if (!current->has_memory)
 		return;
-	if (is_unwinding && begin_at_registers(ctx, &current->process, code_segment))
-		unwinders.call(ctx, 0);
-	key->user_stack = store_stack(ctx, BPF_F_USER_STACK, is_unwinding ? STOP_NO_TABLE : STOP_NONE, home, &key->user_error);
+	if (how && begin_at_registers(ctx, &current->process, how, code_segment))
+		unwinders.call(ctx, WALKER_UNWIND);
+	key->user_stack = store_stack(ctx, BPF_F_USER_STACK, how ? STOP_NO_TABLE : STOP_NONE, home, &key->user_error);
 }
 
 static __always_inline void begin_sample(struct pending *sample, struct current_task *current, int buffer)
@@ -239,33 +240,72 @@ int on_exec(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Walks the user stack of the pending sample on, and counts the sample when it has ended. Entered from on_tick and from itself. */
+/* The sample that goes on in a program entered by a tail call. */
+struct sample_under_way {
+	struct pending *sample;
+	struct unwinding *at;
+	struct stack *stack;
+	struct tick_counts *tick;
+};
+
+static __always_inline bool find_sample(struct sample_under_way *found)
+{
+	int zero = 0, buffer;
+	u32 scratch = SCRATCH_TICK;
+
+	found->sample = pending.lookup(&zero);
+	found->at = unwinding.lookup(&scratch);
+	found->stack = walked.lookup(&scratch);
+	if (!found->sample || !found->at || !found->stack)
+		return false;
+	buffer = found->sample->buffer;
+	found->tick = ticks.lookup(&buffer);
+	return found->tick;
+}
+
+/* Walks the user stack of the pending sample on, and counts the sample when it has ended. Entered from on_tick, itself, and on_tick_look. */
 int on_tick_unwind(struct bpf_perf_event_data *ctx)
 {
-	int zero = 0;
-	u32 scratch = SCRATCH_TICK;
-	struct pending *sample = pending.lookup(&zero);
-	struct unwinding *at = unwinding.lookup(&scratch);
-	struct stack *stack = walked.lookup(&scratch);
+	struct sample_under_way on = {};
 	struct stack_home home = {};
 	struct process_key process = {};
-	struct tick_counts *tick;
-	int buffer;
 	u32 stop;
 
-	if (!sample || !at || !stack)
+	if (!find_sample(&on))
 		return 0;
-	stop = walk_frames(at, stack, 0);
-	if (!stop) {
-		unwinders.call(ctx, 0);
+	stop = walk_frames(on.at, on.stack, 0);
+	if (stop == STOP_LOOK) {
+		unwinders.call(ctx, WALKER_LOOK);
+		stop = STOP_NO_MAPPING;
+	} else if (!stop) {
+		unwinders.call(ctx, WALKER_UNWIND);
 		stop = STOP_CAP; /* more calls than the kernel allows */
 	}
-	buffer = sample->buffer;
-	tick = ticks.lookup(&buffer);
-	if (!tick || !find_home(&home, buffer, SCRATCH_TICK))
+	if (!find_home(&home, on.sample->buffer, SCRATCH_TICK))
 		return 0;
-	process_of(&process, &sample->key);
-	sample->key.user_stack = end_unwinding(at, stack, stop, &process, &home, &sample->key.user_error);
-	store(sample, tick);
+	process_of(&process, &on.sample->key);
+	on.sample->key.user_stack = end_unwinding(on.at, on.stack, stop, &process, &home, &on.sample->key.user_error);
+	store(on.sample, on.tick);
 	return 0;
 }
+
+#ifdef EMBERWATCH_MAPLE_TREE
+
+/* Looks up code that on_tick_unwind does not know, and goes on there; where nothing of a process is known, its stack is the kernel's. */
+int on_tick_look(struct bpf_perf_event_data *ctx)
+{
+	struct sample_under_way on = {};
+	struct stack_home home = {};
+
+	if (!find_sample(&on))
+		return 0;
+	if (look_for_frame(on.at, on.stack))
+		unwinders.call(ctx, WALKER_UNWIND);
+	if (!find_home(&home, on.sample->buffer, SCRATCH_TICK))
+		return 0;
+	on.sample->key.user_stack = store_stack(ctx, BPF_F_USER_STACK, STOP_NO_TABLE, &home, &on.sample->key.user_error);
+	store(on.sample, on.tick);
+	return 0;
+}
+
+#endif

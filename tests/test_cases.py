@@ -61,7 +61,11 @@ CASES: dict[str, tuple[str, ...]] = {
         f"{SYMBOLS}/test_symtab.py::test_symbols_without_size_reach_to_the_next_and_say_so",
         f"{SYMBOLS}/test_elf.py::test_labels_of_assembly_are_named_and_inexact",
     ),
-    # C4 is not here: a vmlinux with debug data takes the place of kallsyms whole, with its symbols that have no size.
+    # A symbol of vmlinux without a size, and the kernel's own list.
+    "C4": (
+        f"{SYMBOLS}/test_kernel_parts.py::test_the_list_of_the_kernel_wins_over_symbols_without_size",
+        f"{SYMBOLS}/test_workshop.py::test_a_kernel_has_its_list_and_its_debug_file",
+    ),
     # Cold parts.
     "C7": (
         f"{SYMBOLS}/test_elf.py::test_cold_part_of_a_function_has_its_own_range",

@@ -18,6 +18,8 @@ from agent.kernel.spec import Hazard
 from agent.kernel.system import SUPPORTED_MACHINE
 
 OLDEST_KERNEL = (5, 10)
+LOOKED_UP_FROM = (6, 1)
+"""Since then mappings lie in a maple tree (bpf/shared/look.h)."""
 
 
 class State(Enum):
@@ -142,9 +144,21 @@ def _unwinding(host: HostView) -> Capability:
     except KernelError:
         entries = ()
     if not entries:
-        return Capability("unwinding", State.WORKS, "user stacks are walked by unwind tables")
+        return Capability("unwinding", State.WORKS, f"user stacks are walked by unwind tables, {_since_when(host)}")
     why = f"off, user stacks are walked by frame pointers only: to read user memory in a timer {entries[0].effect} on this kernel"
     return Capability("unwinding", State.LIMITED, f"{why} ({entries[0].cause}; {entries[0].source})", remedy(entries[0]))
+
+
+def _since_when(host: HostView) -> str:
+    """From when on those of a new program are."""
+    oldest = ".".join(str(part) for part in LOOKED_UP_FROM)
+    try:
+        version = kernel_version(host.release)
+    except KernelError:
+        return f"from a program's first sample on if this is Linux {oldest} or later"
+    if (version.version, version.patch_level) >= LOOKED_UP_FROM:
+        return "from a program's first sample on"
+    return f"once the agent has read what a program maps (from its first sample on with Linux {oldest}, where BPF can look mappings up)"
 
 
 def _btf(host: HostView) -> Capability:

@@ -26,32 +26,34 @@ class DeniedKernel:
     source: str
 
 
+_NOFAULT_CAUSE = "bpf_probe_read_user in a timer interrupt takes vmap_area_lock through the hardened usercopy check"
 DENIED_KERNELS = (
     DeniedKernel(
         Hazard.READ_USER_IN_INTERRUPT,
         KernelVersion(5, 19, 0),
-        KernelVersion(6, 1, 28),
+        KernelVersion(6, 1, 36),
         "locks up every CPU",
-        "bpf_probe_read_user in a timer interrupt takes vmap_area_lock through the hardened usercopy check",
-        "copy_from_user_nofault() without that check (commit d319f344561d, Linux 6.4); 5.19 and 6.0 ended without it",
-        "parca-dev/parca-agent#1675, bugs.debian.org/1033398",
+        _NOFAULT_CAUSE,
+        "copy_from_user_nofault() does without it (commit d319f344561d of Linux 6.4, in 6.1.36; 5.19 and 6.0 ended without it)",
+        "parca-dev/parca-agent#1675 (seen on 6.1.25), bugs.debian.org/1033398",
     ),
     DeniedKernel(
         Hazard.READ_USER_IN_INTERRUPT,
         KernelVersion(6, 2, 0),
-        KernelVersion(6, 3, 2),
+        KernelVersion(6, 3, 10),
         "locks up every CPU",
-        "bpf_probe_read_user in a timer interrupt takes vmap_area_lock through the hardened usercopy check",
-        "the same, which reached 6.3 with 6.3.2",
-        "parca-dev/parca-agent#2070",
+        _NOFAULT_CAUSE,
+        "copy_from_user_nofault() does without it (commit d319f344561d of Linux 6.4, in 6.3.10; 6.2 ended without it)",
+        "parca-dev/parca-agent#1675, #2070",
     ),
     DeniedKernel(
         Hazard.DISABLE_EVENT_IN_TIMER,
         KernelVersion(6, 16, 0),
-        KernelVersion(6, 18, 0),
+        KernelVersion(6, 17, 8),
         "hangs the host",
-        "a cpu-clock event that is disabled from its own timer (PERF_EVENT_IOC_REFRESH) waits for itself",
-        "the timer is cancelled without waiting for its own handler",
+        "a cpu-clock event that is disabled from its own timer (PERF_EVENT_IOC_REFRESH) waits for itself (since 18dbcbfabfff of 6.17,"
+        " which releases of 6.16 took over)",
+        "the timer is cancelled without waiting for its own handler (commit eb3182ef0405 of Linux 6.18, in 6.17.8; 6.16 ended before)",
         "async-profiler/async-profiler#1578, #1599",
     ),
 )

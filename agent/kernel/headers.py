@@ -20,13 +20,16 @@ from agent.kernel.c_types import TypeWriter
 from agent.kernel.helper_ids import HELPER_IDS
 from agent.kernel.refusal import KernelRefusal
 
-WRITER_VERSION = 7
+WRITER_VERSION = 8
 """Part of the cache key: raise it when the same BTF yields another tree."""
 
 # What the programs take apart, and what BCC's own headers hold by value.
 ROOT_COMPOSITES = (
     "task_struct",
     "mm_struct",
+    "vm_area_struct",
+    "maple_range_64",
+    "maple_arange_64",
     "signal_struct",
     "sighand_struct",
     "pid",
@@ -136,6 +139,7 @@ def vmlinux_header(btf: Btf) -> str:
     flags += "#define EMBERWATCH_TYPED_TASK 1\n" if _has_helper(btf, "BPF_FUNC_get_current_task_btf") else ""
     flags += "#define EMBERWATCH_COPY_FROM_TASK 1\n" if _has_helper(btf, "BPF_FUNC_copy_from_user_task") else ""
     flags += "#define EMBERWATCH_SCHED_EXIT 1\n" if _has_tracepoint(btf, "sched_exit_tp") else ""
+    flags += _file_times(btf)
     places = _per_cpu_places(btf)
     if places is not None:
         flags += f"#define EMBERWATCH_RUNQUEUES_AT {places[0]}\n#define EMBERWATCH_PREEMPT_COUNT_AT {places[1]}\n"
@@ -209,6 +213,17 @@ def _per_cpu_places(btf: Btf) -> tuple[int, int] | None:
     if count is None and "pcpu_hot" in offsets:  # 6.2 to 6.14
         count = offsets["pcpu_hot"] + _member_bit(btf, "pcpu_hot", "preempt_count") // 8
     return (offsets["runqueues"], count) if count is not None and "runqueues" in offsets else None
+
+
+def _file_times(btf: Btf) -> str:
+    """Where an inode keeps its time of change, and whether mappings lie in a maple tree (6.1); without either none are looked up."""
+    split, whole = _member_bit(btf, "inode", "i_ctime_sec"), _member_bit(btf, "inode", "__i_ctime") or _member_bit(btf, "inode", "i_ctime")
+    seconds_at = (split or whole) // 8  # 6.11 has two members, before it is a timespec64 of two words, named otherwise from 6.6 on
+    nanoseconds_at = _member_bit(btf, "inode", "i_ctime_nsec") // 8 if split else seconds_at + 8
+    if not seconds_at or btf.composite("maple_arange_64") is None or not _member_bit(btf, "mm_struct", "mm_mt"):
+        return ""
+    places = f"#define EMBERWATCH_CTIME_S_AT {seconds_at}\n#define EMBERWATCH_CTIME_NS_AT {nanoseconds_at}\n"
+    return f"#define EMBERWATCH_MAPLE_TREE 1\n{places}"
 
 
 def _member_bit(btf: Btf, composite: str, member: str) -> int:

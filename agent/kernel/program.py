@@ -19,7 +19,7 @@ from agent.kernel.spec import Hazard, LoadedProgram, ProgramSpec, ProgramType
 from agent.kernel.symbol_names import SymbolNames, symbol_names
 from agent.kernel.system import require_supported_machine
 from agent.kernel.timers import CpuTimers
-from agent.kernel.unwind_maps import UNWIND_MAPS, UnwindMaps
+from agent.kernel.unwind_maps import UNWIND_MAPS, UnwindMaps, Walker
 
 __all__ = [
     "BUFFERS",
@@ -34,6 +34,7 @@ __all__ = [
     "RingReader",
     "SymbolNames",
     "UnwindMaps",
+    "Walker",
     "close",
     "delete",
     "drain",

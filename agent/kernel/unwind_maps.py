@@ -19,11 +19,12 @@ import numpy.typing as npt
 from agent.errors import KernelError
 from agent.kernel import bpf
 from agent.kernel.ranges import Ranges
+from agent.kernel.unwind_files import UnwindFiles
 from agent.kernel.unwind_rows import RULES, PackedTable, RuleNumbers, pack_table
 from agent.records.process import ProcessKey
 from agent.records.unwind import UnwindTable
 
-UNWIND_MAPS = ("unwind_rows", "unwind_pages", "unwind_rules", "unwind_mappings", "unwind_processes", "unwinders")
+UNWIND_MAPS = ("unwind_rows", "unwind_pages", "unwind_rules", "unwind_mappings", "unwind_processes", "unwind_files", "unwinders")
 ROWS, PAGES, MAPPINGS = 1 << 22, 1 << 19, 1 << 16
 MOST_MAPPINGS = 4096
 """Executable mappings of one process."""
@@ -42,7 +43,14 @@ UNWIND_MAPPING = np.dtype(
 _PROCESS_KEY = struct.Struct("<QII")
 _PROCESS = struct.Struct("<IIQ")
 """struct unwind_process: first, count, when it was told last that they do not hold."""
-_KEY_ZERO = (0).to_bytes(4, "little")
+
+
+class Walker(IntEnum):
+    """Programs that a walk goes on in; enum walker in bpf/shared/scratch.h."""
+
+    UNWIND = 0
+    LOOK = 1
+    """Looks up code that is not known yet; not there on old kernels."""
 
 
 class WalkKind(IntEnum):
@@ -79,8 +87,9 @@ class _MappingRange:
 class UnwindMaps:
     """For one thread. Ranges of mappings that are alike (forked processes) are kept once."""
 
-    def __init__(self, maps: Mapping[str, int], walker: int) -> None:
-        """`maps` are the descriptors of UNWIND_MAPS, `walker` that of the program that ends walks. The caller keeps them open."""
+    def __init__(self, maps: Mapping[str, int], walkers: Mapping[Walker, int]) -> None:
+        """`maps` are the descriptors of UNWIND_MAPS, `walkers` those of programs. The caller keeps them open."""
+        self.files = UnwindFiles(maps["unwind_files"])
         self._process_map = maps["unwind_processes"]
         self._rows = _SharedArray(maps["unwind_rows"], np.dtype("<u4"), ROWS)
         self._pages = _SharedArray(maps["unwind_pages"], np.dtype("<u8"), PAGES)
@@ -92,7 +101,8 @@ class UnwindMaps:
         self._retired: list[tuple[Ranges, int, int]] = []
         self._by_content: dict[bytes, _MappingRange] = {}
         self._of_process: dict[ProcessKey, _MappingRange] = {}
-        bpf.update(maps["unwinders"], _KEY_ZERO, walker.to_bytes(4, "little"))
+        for walker, program in walkers.items():
+            bpf.update(maps["unwinders"], walker.to_bytes(4, "little"), program.to_bytes(4, "little"))
 
     @property
     def free_rows(self) -> int:

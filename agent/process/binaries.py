@@ -13,7 +13,7 @@ from agent.process.directory import ProcessDirectory
 from agent.process.elf_header import read_identity
 from agent.process.open_file import FileKey, key_of, look_at, name_of, open_file
 from agent.process.paths import reduce_path
-from agent.records.binary import Binary, BinaryId
+from agent.records.binary import Binary, BinaryId, FileStamp
 from agent.records.process import Mapping
 from emberwatch.v1 import batch_pb2 as pb
 
@@ -24,6 +24,7 @@ class BinaryCache:
     def __init__(self, binaries_max: int, open_max: int) -> None:
         self._binaries: OrderedDict[FileKey, Binary] = OrderedDict()
         self._binaries_max = binaries_max
+        self._files: dict[BinaryId, tuple[FileKey, ...]] = {}
         self._open: OrderedDict[BinaryId, int] = OrderedDict()
         self._open_max = open_max
         self._lock = threading.Lock()
@@ -63,6 +64,10 @@ class BinaryCache:
             fd = self._open.get(binary_id)
             return None if fd is None else os.dup(fd)
 
+    def files_of(self, binary_id: BinaryId) -> tuple[FileStamp, ...]:
+        """The files that were found to be this binary, as they were then."""
+        return tuple(FileStamp(inode, size, ctime_ns) for _, inode, size, _, ctime_ns in self._files.get(binary_id, ()))
+
     def release(self, binary_id: BinaryId) -> None:
         """The server has answered: the file need not be kept open."""
         with self._lock:
@@ -91,9 +96,17 @@ class BinaryCache:
 
     def _remember(self, key: FileKey, binary: Binary) -> None:
         self._binaries[key] = binary
+        self._files[binary.id] = (*self._files.get(binary.id, ()), key)
         if len(self._binaries) > self._binaries_max:
-            self._binaries.popitem(last=False)
+            self._forget(*self._binaries.popitem(last=False))
             self.evicted += 1
+
+    def _forget(self, key: FileKey, binary: Binary) -> None:
+        left = tuple(each for each in self._files[binary.id] if each != key)
+        if left:
+            self._files[binary.id] = left
+        else:
+            del self._files[binary.id]
 
     def _keep_open(self, binary_id: BinaryId, fd: int) -> None:
         with self._lock:

@@ -18,7 +18,7 @@ from agent.process.rate import RateLimit
 from agent.process.reader import Image, Mapped, ProcessReader, Sight
 from agent.process.revisits import Revisits
 from agent.process.settings import ProcessSettings
-from agent.records.binary import BinaryId
+from agent.records.binary import BinaryId, FileStamp
 from agent.records.process import Fate, Process, ProcessKey
 
 _LIVENESS_CHECKS = 256
@@ -145,6 +145,10 @@ class ProcessTable:
         """A descriptor for upload, which the caller closes; None when the file is not kept open any more."""
         vdso = self._reader.open_vdso(binary_id)
         return vdso if vdso is not None else self._binaries.open_binary(binary_id)
+
+    def files_of(self, binary_id: BinaryId) -> tuple[FileStamp, ...]:
+        """The files that were found to be this binary; not those of the vDSO, which has none."""
+        return self._binaries.files_of(binary_id)
 
     def release_binary(self, binary_id: BinaryId) -> None:
         """The server has answered for this binary; its file may be closed."""

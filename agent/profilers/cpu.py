@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from agent.errors import KernelError
 from agent.kernel import program as kernel
-from agent.kernel.program import BufferedMap, MapShape, Program, ProgramSpec, ProgramType, UnwindMaps
+from agent.kernel.program import BufferedMap, MapShape, Program, ProgramSpec, ProgramType, UnwindMaps, Walker
 from agent.profilers.idle_time import read_idle_ns
 from agent.profilers.process_tree import ProcessTree
 from agent.profilers.run_time import RunTimeMeter
@@ -36,6 +37,7 @@ SPEC = ProgramSpec(
         "on_exec": ProgramType.RAW_TRACEPOINT,
         "on_fork": ProgramType.RAW_TRACEPOINT,
     },
+    optional={"on_tick_look": ProgramType.PERF_EVENT},
     maps=("active", "settings", "counts", "stacks", "ticks", "seen", "new_processes", "tree", "tree_lost", "cgroups", *kernel.UNWIND_MAPS),
 )
 RATES_HZ = (99, 49)
@@ -51,6 +53,16 @@ MOST_COUNTS, MOST_STACKS = 1 << 18, 1 << 16
 COUNTS_CHUNK, STACKS_CHUNK = 4096, 512
 LIMIT_TREE, LIMIT_CGROUP = 1, 2
 _KEY_ZERO = (0).to_bytes(4, "little")
+
+
+class Unwinding(IntEnum):
+    """How user stacks are walked; UNWINDING_* in bpf/shared/limit.h."""
+
+    OFF = 0
+    """By frame pointers, by the kernel."""
+    ON = 1
+    LOOKS = 2
+    """Also code that the kernel was not told of yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +255,17 @@ class CpuProfiler:
         if self._settings.cgroup is not None:
             limits |= LIMIT_CGROUP
             _put_cgroup(self._program.map("cgroups"), self._settings.cgroup)
-        is_unwinding = self._unwind_maps is not None
-        kernel.update(self._program.map("settings"), _KEY_ZERO, struct.pack("<QII", secrets.randbits(64), limits, is_unwinding))
+        kernel.update(self._program.map("settings"), _KEY_ZERO, struct.pack("<QII", secrets.randbits(64), limits, self._unwinding()))
+
+    def _unwinding(self) -> Unwinding:
+        if self._unwind_maps is None:
+            return Unwinding.OFF
+        there = set(self._program.functions())
+        lacking = {"on_tick_look", *(("on_event_look",) if "on_event_unwind" in there else ())} - there
+        if lacking:
+            log.warning("new programs are walked once they were met: this kernel does not take %s", ", ".join(sorted(lacking)))
+            return Unwinding.ON
+        return Unwinding.LOOKS
 
     def _drain_counts(self, buffer: int) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
         pieces = list(self._counts.drain(buffer))
@@ -285,7 +306,15 @@ class CpuProfiler:
 
 
 def _unwind_maps(program: Program) -> UnwindMaps:
-    return UnwindMaps({name: program.map(name) for name in kernel.UNWIND_MAPS}, program.function("on_tick_unwind"))
+    walkers = walkers_of(program, "on_tick_unwind", "on_tick_look")
+    return UnwindMaps({name: program.map(name) for name in kernel.UNWIND_MAPS}, walkers)
+
+
+def walkers_of(program: Program, unwind: str, look: str) -> dict[Walker, int]:
+    """The programs that a walk goes on in; `look` is left out where the kernel does not take it."""
+    names = {Walker.UNWIND: unwind, Walker.LOOK: look}
+    there = program.functions()
+    return {walker: program.function(name) for walker, name in names.items() if name in there}
 
 
 def check_rate(rate_hz: int) -> None:

@@ -15,6 +15,7 @@ from agent.records.limit import Limit
 EVENTS = ProgramSpec(
     source="shared/events.h",
     functions={"on_event_unwind": ProgramType.RAW_TRACEPOINT},
+    optional={"on_event_look": ProgramType.RAW_TRACEPOINT},
     maps=("event_walks", "event_unwinders", "finishers"),
 )
 """Walks the stacks of all event kinds; loaded when there is any."""

@@ -16,7 +16,7 @@ import numpy as np
 from agent.errors import KernelError
 from agent.kernel import program as kernel
 from agent.kernel.program import Program
-from agent.profilers.cpu import SPEC, CpuProfiler, CpuSettings, check_rate
+from agent.profilers.cpu import SPEC, CpuProfiler, CpuSettings, check_rate, walkers_of
 from agent.profilers.event_host import EVENTS, ClosedWindow, EventHost, EventProfiler, EventSettings, Group
 from agent.profilers.registry import GROUPS
 from agent.records.drain import CpuDrain
@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 CPU_KIND = "cpu"
 EVENT_STACKS = 8192
 """Stacks that the maps hold at first when there are event kinds: samples alone need far fewer."""
-_KEY_ZERO = (0).to_bytes(4, "little")
 
 
 class Suite:
@@ -117,8 +116,8 @@ class Suite:
     def _start_groups(self, host: EventHost, groups: Sequence[tuple[Group, kernel.ProgramSpec]]) -> None:
         refusals = host.program.refusals
         if EVENTS.source not in refusals:
-            walker = host.program.function("on_event_unwind")
-            kernel.update(host.program.map("event_unwinders"), _KEY_ZERO, walker.to_bytes(4, "little"))
+            for walker, function in walkers_of(host.program, "on_event_unwind", "on_event_look").items():
+                kernel.update(host.program.map("event_unwinders"), walker.to_bytes(4, "little"), function.to_bytes(4, "little"))
         for group, spec in groups:
             reason = refusals.get(EVENTS.source) or refusals.get(spec.source)
             if reason is None:

@@ -15,6 +15,19 @@ class BinaryId(NamedTuple):
     content_hash: bytes
 
 
+class FileStamp(NamedTuple):
+    """One content of one file, on whatever device."""
+
+    inode: int
+    size_bytes: int
+    changed_ns: int
+    """Its ctime."""
+
+
+VDSO_STAMP = FileStamp(0, 0, 0)
+"""The vDSO has no file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A PT_LOAD program header."""

@@ -139,7 +139,8 @@ class Collector:
             return None
         tables = TableSource(SourceSettings(directory, self._settings.unwind_cache_bytes, _HELD_TABLES_BYTES), fleet)
         closing.callback(tables.close)
-        return Unwinder(maps, UnwindSources(self._processes.get, self._processes.watch(), self._processes.open_binary, tables))
+        processes = self._processes
+        return Unwinder(maps, UnwindSources(processes.get, processes.watch(), processes.open_binary, processes.files_of, tables))
 
     def _first_end_unix_ns(self) -> int:
         """The first window is short, so that there is a picture soon; it ends with its slot at the latest."""

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent.kernel.unwind_maps import TablePlace, UnwindMaps
-from agent.records.binary import Binary, BinaryId
+from agent.kernel.unwind_files import FileWalk
+from agent.kernel.unwind_maps import TablePlace, UnwindMaps, WalkKind
+from agent.records.binary import Binary, BinaryId, FileStamp
 from agent.records.process import ProcessKey
 from agent.records.unwind import TableMiss, UnwindTable
 
@@ -24,6 +25,7 @@ _MOST_PLACED = 8
 
 Placed = TablePlace | TableMiss
 OpenBinary = Callable[[Binary], int | None]
+FilesOf = Callable[[Binary], tuple[FileStamp, ...]]
 
 
 class TableSource(Protocol):
@@ -69,13 +71,16 @@ class _Table:
     rows_wanted: int = 0
     """Above 0: it was here and found no room."""
     unused_windows: int = 0
+    files: tuple[FileStamp, ...] = ()
+    """Those that the kernel knows to be walked by this table."""
 
 
 class ResidentTables:
     """For one thread."""
 
-    def __init__(self, maps: UnwindMaps, source: TableSource, open_binary: OpenBinary) -> None:
+    def __init__(self, maps: UnwindMaps, source: TableSource, open_binary: OpenBinary, files_of: FilesOf) -> None:
         self._maps = maps
+        self._files_of = files_of
         self._source = source
         self._open_binary = open_binary
         self._tables: dict[BinaryId, _Table] = {}
@@ -96,6 +101,7 @@ class ResidentTables:
             self._ask(table)
         table.users.add(key)
         table.unused_windows = 0
+        self._tell_of_files(table)
         return table.placed
 
     def leave(self, key: ProcessKey, binaries: Iterable[BinaryId]) -> None:
@@ -158,6 +164,7 @@ class ResidentTables:
             self._place(table, answer)
             return
         table.placed = answer
+        self._tell_of_files(table)
         if answer is TableMiss.PENDING:
             self._waiting.add(table.binary.id)
         if answer not in (TableMiss.PENDING, TableMiss.NO_RULES):
@@ -172,6 +179,7 @@ class ResidentTables:
         place = self._maps.put_table(packed)
         table.rows_wanted = 0 if place is not None else len(packed.rows)
         table.placed = place if place is not None else TableMiss.PENDING
+        self._tell_of_files(table)
         self._counts.no_room += place is None
 
     def _make_room(self, wanting: _Table) -> set[ProcessKey]:
@@ -191,6 +199,23 @@ class ResidentTables:
         return changed
 
     def _take_out(self, table: _Table) -> None:
-        if isinstance(table.placed, TablePlace):
-            self._maps.give_up_table(table.placed)
-        table.placed = TableMiss.PENDING
+        place, table.placed = table.placed, TableMiss.PENDING
+        self._tell_of_files(table)
+        if isinstance(place, TablePlace):
+            self._maps.give_up_table(place)
+
+    def _tell_of_files(self, table: _Table) -> None:
+        """Have the kernel know which files are walked by this table, as soon as they or the table are here and no longer than it."""
+        walk = _walk_of(table.placed)
+        files = self._files_of(table.binary) if walk is not None else ()
+        if walk is None and table.files:
+            self._maps.files.remove(table.binary.id)
+        elif walk is not None and files != table.files:
+            self._maps.files.set(table.binary.id, files, table.binary.segments, walk)
+        table.files = files
+
+
+def _walk_of(placed: Placed) -> FileWalk | None:
+    if isinstance(placed, TablePlace):
+        return FileWalk(placed.first_page, placed.low_page, placed.page_count, WalkKind.TABLE)
+    return FileWalk(0, 0, 0, WalkKind.FRAME_POINTERS) if placed is TableMiss.NO_RULES else None

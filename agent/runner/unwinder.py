@@ -3,8 +3,8 @@
 
     ProcessTable (mappings) -> Unwinder -> ResidentTables (tables by binary) -> UnwindMaps (kernel)
 
-A process is known to the kernel from its first sight to its death, by its identity: after a fork or an exec it is another one,
-walked by frame pointers until it has been met.
+A process is known to the kernel from its first sight to its death, by its identity: after a fork or an exec it is another one. Until it
+has been met the kernel walks it by the tables of its files, as far as they are there (agent/kernel/unwind_files.py).
 """
 
 import os
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from agent.kernel.unwind_maps import UNWIND_MAPPING, TablePlace, UnwindMaps, WalkKind
 from agent.process.vdso import read_image
-from agent.records.binary import Binary, BinaryId
+from agent.records.binary import VDSO_STAMP, Binary, BinaryId, FileStamp
 from agent.records.event_drain import WindowDrain
 from agent.records.process import Fate, MappedBinary, MappingKind, Process, ProcessKey
 from agent.records.unwind import TableMiss
@@ -47,6 +47,7 @@ class Sources:
     take_changed: Callable[[], set[ProcessKey]]
     """Processes that were found, map something else or are gone since the last call."""
     open_binary: Callable[[BinaryId], int | None]
+    files_of: Callable[[BinaryId], tuple[FileStamp, ...]]
     tables: TableSource
 
 
@@ -57,7 +58,8 @@ class Unwinder:
         self._maps = maps
         self._find = sources.find
         self._open = sources.open_binary
-        self._tables = ResidentTables(maps, sources.tables, self._open_binary)
+        self._files_of = sources.files_of
+        self._tables = ResidentTables(maps, sources.tables, self._open_binary, self._files_of_binary)
         self._take_changed = sources.take_changed
         self._known: dict[ProcessKey, _Known] = {}
 
@@ -139,6 +141,9 @@ class Unwinder:
         fd = os.memfd_create("vdso")
         os.write(fd, read_image())
         return fd
+
+    def _files_of_binary(self, binary: Binary) -> tuple[FileStamp, ...]:
+        return (VDSO_STAMP,) if binary.kind == pb.BINARY_KIND_VDSO else self._files_of(binary.id)
 
 
 def samples_by_process(drain: WindowDrain) -> dict[ProcessKey, int]:

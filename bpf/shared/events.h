@@ -2,6 +2,7 @@
 /* Stacks of events (waits, locks, system calls): of the current task, in a raw tracepoint.
  *
  *	on_<event> -> walk_event(): kernel part -> on_event_unwind, every 32 frames -> finishers[scratch]: stores the event
+ *	                                              <-> on_event_look, at code that is not known
  *
  * A program that walks has an entry of enum scratch and a finisher, which is a program of its own: after a tail call nothing comes
  * back. What the event is waits in a per-CPU map of its own meanwhile; where the walk stands, in `event_walks`. */
@@ -12,6 +13,7 @@
 #include "shared/sight.h"
 #include "shared/home.h"
 #include "shared/unwind_begin.h"
+#include "shared/look.h"
 
 enum {
 	OWN_FRAMES = 2, /* innermost in the kernel part: the program, and what calls programs (bpf_trace_run) */
@@ -32,8 +34,8 @@ struct event_walk {
 BPF_PERCPU_ARRAY(event_walks, struct event_walk, SCRATCHES);
 /* Key: 0. Value: enum scratch of the innermost walk of this CPU. */
 BPF_PERCPU_ARRAY(innermost_walk, u32, 1);
-/* Key: 0. on_event_unwind. Filled and held by the collector. */
-BPF_PROG_ARRAY(event_unwinders, 1);
+/* Key: enum walker. Filled and held by the collector. */
+BPF_PROG_ARRAY(event_unwinders, WALKERS);
 /* Key: enum scratch. Filled and held by the collector. */
 BPF_PROG_ARRAY(finishers, SCRATCHES);
 
@@ -84,11 +86,11 @@ static __always_inline void walk_event(struct bpf_raw_tracepoint_args *ctx, u32 
 	walk->kernel_stack = store_stack(ctx, OWN_FRAMES, STOP_NONE, &home, &walk->kernel_error);
 	if (current->has_memory) {
 		if (setting->is_unwinding)
-			at = begin_unwinding(scratch, &current->process);
+			at = begin_unwinding(scratch, &current->process, setting->is_unwinding);
 		if (at) {
 			saved_registers(at, &code_segment);
 			if (is_64_bit(code_segment))
-				event_unwinders.call(ctx, 0);
+				event_unwinders.call(ctx, WALKER_UNWIND);
 		}
 		walk->user_stack = store_stack(ctx, BPF_F_USER_STACK, setting->is_unwinding ? STOP_NO_TABLE : STOP_NONE, &home, &walk->user_error);
 	}
@@ -96,35 +98,70 @@ static __always_inline void walk_event(struct bpf_raw_tracepoint_args *ctx, u32 
 	end_walk(walk);
 }
 
-/* Walks the user stack of the innermost walk on. Entered from walk_event() and from itself. */
-int on_event_unwind(struct bpf_raw_tracepoint_args *ctx)
-{
-	int zero = 0;
-	u32 *innermost = innermost_walk.lookup(&zero);
-	struct stack_home home = {};
+/* The walk that goes on in a program entered by a tail call. False when there is none. */
+struct walk_under_way {
 	struct event_walk *walk;
 	struct unwinding *at;
 	struct stack *stack;
-	u32 scratch, stop;
+	u32 scratch;
+};
+
+static __always_inline bool find_walk(struct walk_under_way *found)
+{
+	int zero = 0;
+	u32 *innermost = innermost_walk.lookup(&zero);
 
 	if (!innermost)
+		return false;
+	found->scratch = *innermost;
+	found->walk = event_walks.lookup(&found->scratch);
+	found->at = unwinding.lookup(&found->scratch);
+	found->stack = walked.lookup(&found->scratch);
+	return found->walk && found->at && found->stack;
+}
+
+/* Walks the user stack of the innermost walk on. Entered from walk_event(), from itself and from on_event_look. */
+int on_event_unwind(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct walk_under_way on = {};
+	struct stack_home home = {};
+	u32 stop;
+
+	if (!find_walk(&on))
 		return 0;
-	scratch = *innermost;
-	walk = event_walks.lookup(&scratch);
-	at = unwinding.lookup(&scratch);
-	stack = walked.lookup(&scratch);
-	if (!walk || !at || !stack)
-		return 0;
-	stop = walk_frames(at, stack, 0);
-	if (!stop) {
-		event_unwinders.call(ctx, 0);
+	stop = walk_frames(on.at, on.stack, 0);
+	if (stop == STOP_LOOK) {
+		event_unwinders.call(ctx, WALKER_LOOK);
+		stop = STOP_NO_MAPPING;
+	} else if (!stop) {
+		event_unwinders.call(ctx, WALKER_UNWIND);
 		stop = STOP_CAP; /* more calls than the kernel allows */
 	}
-	if (find_home(&home, walk->buffer, scratch))
-		walk->user_stack = end_unwinding(at, stack, stop, &walk->process, &home, &walk->user_error);
-	finishers.call(ctx, scratch);
-	end_walk(walk);
+	if (find_home(&home, on.walk->buffer, on.scratch))
+		on.walk->user_stack = end_unwinding(on.at, on.stack, stop, &on.walk->process, &home, &on.walk->user_error);
+	finishers.call(ctx, on.scratch);
+	end_walk(on.walk);
 	return 0;
 }
 
+#ifdef EMBERWATCH_MAPLE_TREE
+
+/* Looks up code that on_event_unwind does not know, and goes on there; where nothing of a process is known, its stack is the kernel's. */
+int on_event_look(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct walk_under_way on = {};
+	struct stack_home home = {};
+
+	if (!find_walk(&on))
+		return 0;
+	if (look_for_frame(on.at, on.stack))
+		event_unwinders.call(ctx, WALKER_UNWIND);
+	if (find_home(&home, on.walk->buffer, on.scratch))
+		on.walk->user_stack = store_stack(ctx, BPF_F_USER_STACK, STOP_NO_TABLE, &home, &on.walk->user_error);
+	finishers.call(ctx, on.scratch);
+	end_walk(on.walk);
+	return 0;
+}
+
+#endif
 #endif

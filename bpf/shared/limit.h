@@ -10,10 +10,14 @@ enum {
 	TREE_ENTRIES = 16384,
 };
 
+/* How user stacks are walked: by frame pointers, by the kernel, so that user memory is read by nobody else; by tables; by tables, also of
+ * code that the collector has not told of yet. As Walking in agent/profilers/cpu.py. */
+enum { UNWINDING_OFF, UNWINDING_ON, UNWINDING_LOOKS };
+
 struct settings {
 	u64 stack_seed; /* start of every stack hash: nobody can make a stack that is taken for another */
 	u32 limits;	/* LIMIT_*, or 0 for all processes */
-	u32 is_unwinding; /* 0: user stacks by frame pointers, and user memory is read by the kernel only */
+	u32 is_unwinding; /* UNWINDING_* */
 };
 
 /* Key: 0. Written once before the first event. */

@@ -71,6 +71,7 @@ static __always_inline bool begin_open_walk(struct open_walk *walk, struct threa
 	read_registers(&walk->at, (struct pt_regs *)bpf_task_pt_regs(task), &code_segment);
 	walk->at.is_exact = walk->at.has_registers = 1;
 	walk->at.mapping.start = walk->at.mapping.end = 0;
+	walk->at.looks_left = 0;
 	walk->at.process.count = 0;
 	if (process)
 		walk->at.process = *process;

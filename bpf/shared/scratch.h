@@ -18,4 +18,7 @@ enum scratch {
 	SCRATCHES,
 };
 
+/* Programs that a walk goes on in, as Walker in agent/kernel/unwind_maps.py. */
+enum walker { WALKER_UNWIND, WALKER_LOOK, WALKERS };
+
 #endif

@@ -24,6 +24,11 @@ enum {
 	NEAR_BYTES = 1 << 20,	   /* a frame pointer further up than this is none */
 	COMPAT_CODE_SEGMENT = 0x23, /* __USER32_CS: a 32-bit program */
 	START_SLACK_BYTES = 128,
+	UNWIND_FILES = 1 << 13,
+	FILE_SEGMENTS = 2,
+	/* Of a walk. Each costs two tail calls of the 33 that the kernel allows; frames and finisher take six. */
+	MOST_LOOKS = 12,
+	STOP_LOOK = 255, /* no reason why a walk ends: it stands at code that is to be looked up (look.h) */
 	TELL_AGAIN_NS = 50000000,
 };
 
@@ -67,6 +72,31 @@ struct unwind_process {
 	u64 told_ns; /* when the collector was told last that it does not hold */
 };
 
+/* One content of one file, as BinaryCache tells files apart, but for the device: on overlays that is another one here than in stat(). */
+struct file_key {
+	u64 inode;
+	u64 size_bytes;
+	u64 changed_s; /* ctime: whoever replaces what is in a file changes it */
+	u32 changed_ns;
+	u32 padding;
+};
+
+/* A segment with code: offsets of the file that it holds, and what bias() in agent/kernel/unwind_files.py adds. */
+struct file_segment {
+	u64 start;
+	u64 size;
+	u64 shift; /* offset in the file - address in the file */
+};
+
+/* How code of a file is walked. */
+struct unwind_file {
+	u32 first_page;
+	u32 low_page;
+	u32 page_count;
+	u32 kind;
+	struct file_segment segments[FILE_SEGMENTS];
+};
+
 /* The frame being left, and the mapping its code lies in. */
 struct unwinding {
 	u64 ip;
@@ -79,6 +109,8 @@ struct unwinding {
 	struct unwind_process process;
 	u32 is_exact; /* ip is where the CPU was, no return address: the innermost frame, or one that a signal interrupted */
 	u32 has_registers;
+	u32 looks_left; /* 0 where nothing can be looked up: another task, an old kernel */
+	u32 is_looked;	/* this frame was */
 };
 
 /* Two rows an element: offset in the page << 16 | index of the rule. Mapped by the collector. */
@@ -91,6 +123,8 @@ BPF_F_TABLE("array", u32, u64, unwind_rules, UNWIND_RULES, BPF_F_MMAPABLE);
 BPF_F_TABLE("array", u32, struct unwind_mapping, unwind_mappings, UNWIND_MAPPINGS, BPF_F_MMAPABLE);
 /* Processes whose stacks are walked here. When full, the others are walked by frame pointers. */
 BPF_HASH(unwind_processes, struct process_key, struct unwind_process, UNWIND_PROCESSES);
+/* Files whose tables are here. When full, or for files with more segments of code, new processes are walked once they were told of. */
+BPF_HASH(unwind_files, struct file_key, struct unwind_file, UNWIND_FILES);
 /* Key: enum scratch. The walk under way. */
 BPF_PERCPU_ARRAY(unwinding, struct unwinding, SCRATCHES);
 
@@ -273,7 +307,7 @@ static __always_inline u32 leave_frame(struct unwinding *at, struct task_struct 
 /* Walk UNWIND_STEP frames at most. A caller is kept when its code lies in a mapping: what does not is no frame. The innermost one is
  * kept in any case; code that was mapped a moment ago may well be left by frame pointers.
  * After a signal the interrupted address is kept one higher, like a return address, so that all but the first are alike.
- * Returns 0 when there is more, or why the walk ended. */
+ * Returns 0 when there is more, STOP_LOOK where code is to be looked up first, or why the walk ended. */
 static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack, struct task_struct *task)
 {
 #pragma clang loop unroll(disable)
@@ -283,6 +317,8 @@ static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack
 		if (length >= STACK_FRAMES)
 			return STOP_CAP;
 		if (!find_mapping(at, at->ip - 1 + at->is_exact)) {
+			if (at->looks_left && !at->is_looked)
+				return STOP_LOOK;
 			if (length)
 				return STOP_NO_MAPPING;
 			at->mapping.kind = MAPPING_JIT;
@@ -292,6 +328,7 @@ static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack
 		stop = leave_frame(at, task);
 		if (stop)
 			return stop;
+		at->is_looked = 0;
 	}
 	return STOP_NONE;
 }

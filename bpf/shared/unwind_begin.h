@@ -84,22 +84,33 @@ static __always_inline struct unwind_process *mappings_of_parent(void)
 	return unwind_processes.lookup(&key);
 }
 
-/* Begin a walk; the caller fills in the registers. 0 when the process is not known. */
-static __always_inline struct unwinding *begin_unwinding(u32 scratch, struct process_key *key)
+/* Begin a walk of `process`, which may be 0 where code can be looked up; the caller fills in the registers. */
+static __always_inline struct unwinding *begin_at(u32 scratch, struct unwind_process *process, u32 looks)
 {
-	struct unwind_process *process = unwind_processes.lookup(key);
 	struct unwinding *at = unwinding.lookup(&scratch);
 	struct stack *stack = walked.lookup(&scratch);
 
-	if (!process)
-		process = mappings_of_parent();
-	if (!process || !at || !stack)
+	if (!at || !stack || (!process && !looks))
 		return 0;
-	at->process = *process;
+	at->process.first = at->process.count = 0;
+	if (process)
+		at->process = *process;
 	at->mapping.start = at->mapping.end = 0;
 	at->is_exact = at->has_registers = 1;
+	at->looks_left = looks;
+	at->is_looked = 0;
 	stack->length = 0;
 	return at;
+}
+
+/* Begin a walk of the current task; the caller fills in the registers. 0 when the process is not known and its code cannot be looked up. */
+static __always_inline struct unwinding *begin_unwinding(u32 scratch, struct process_key *key, u32 how)
+{
+	struct unwind_process *process = unwind_processes.lookup(key);
+
+	if (!process)
+		process = mappings_of_parent();
+	return begin_at(scratch, process, how == UNWINDING_LOOKS ? MOST_LOOKS : 0);
 }
 
 /* Tables are of programs of 64 bits. */
@@ -113,7 +124,7 @@ static __always_inline u64 end_unwinding(struct unwinding *at, struct stack *sta
 					 struct stack_home *home, s16 *error)
 {
 	stack->stop = final_stop(at, stop, (struct task_struct *)bpf_get_current_task());
-	if (stack->stop == STOP_NO_MAPPING && should_tell(process))
+	if ((stack->stop == STOP_NO_MAPPING || (at->looks_left && at->looks_left < MOST_LOOKS)) && should_tell(process))
 		tell(process, 0);
 	return keep_stack(stack, home, error);
 }

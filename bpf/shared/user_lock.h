@@ -124,7 +124,7 @@ static __always_inline void walk_holder(struct bpf_raw_tracepoint_args *ctx, str
 	walk = begin_walk(SCRATCH_HOLDER, process, active_buffer());
 	if (!walk)
 		return;
-	at = begin_unwinding(SCRATCH_HOLDER, process);
+	at = begin_at(SCRATCH_HOLDER, unwind_processes.lookup(process), 0); /* of another task: no look-ups */
 	if (at) {
 		take_registers(at, regs, &code_segment);
 		if (is_64_bit(code_segment))

@@ -28,6 +28,7 @@ MOST_PPROF_BYTES = 512 << 20
 MOST_LINE_BYTES = 64 << 20
 """A stack of 30,000 frames with names of 2,000 characters."""
 _PPROF_HEAD_BYTES = 16
+_THREAD, _NO_GROUP = "thread", "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,9 @@ def diff_body(left: Given, right: Given, api: Api, how: How) -> bytes:
             _check_selector(side.text)
     wanted = how.wanted
     if left.is_file or right.is_file:
+        group = how.parameters.get("group", _THREAD)
+        if group not in (_THREAD, _NO_GROUP):
+            raise BadRequest(f"stacks of a file have a thread and no {group!r}: only selectors can be grouped by it")
         return _compared_here(_read(left, api), _read(right, api), how)
     sides = {
         **how.parameters,
@@ -79,7 +83,7 @@ def diff_body(left: Given, right: Given, api: Api, how: How) -> bytes:
         case DiffFormat.JSON:
             return api.get("diff", **sides)
         case DiffFormat.FOLDED:
-            return api.get("diff", **({"group": "thread"} | sides), format="folded")
+            return api.get("diff", **({"group": _THREAD} | sides), format="folded")
 
 
 def _check_selector(text: str) -> None:
@@ -91,7 +95,7 @@ def _check_selector(text: str) -> None:
 
 def _read(side: Given, api: Api) -> FoldedSide:
     if not side.is_file:
-        body = api.get("flamegraph", query=side.text, **{"from": side.start}, until=side.until, format="folded", group="thread")
+        body = api.get("flamegraph", query=side.text, **{"from": side.start}, until=side.until, format="folded", group=_THREAD)
         return FoldedSide(side.text, import_text(body.decode("utf-8", "surrogateescape")))
     path = Path(side.text)
     with _opened(path) as file:

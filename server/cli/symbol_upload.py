@@ -18,6 +18,7 @@ from server.errors import BadRequest, Overloaded, ServerError
 from server.symbols.build_result import Quality, Refused
 from server.symbols.elf_probe import probe
 from server.symbols.source_files import quality_of, worth_of
+from server.symbols.split_ids import split_ids
 
 PIECE_BYTES = 8 << 20
 ATTEMPTS = 5
@@ -136,11 +137,13 @@ def _candidate(path: Path) -> Candidate | str:
     """The file, or why it is none."""
     try:
         with path.open("rb") as file:
-            seen = probe(file.fileno())
+            seen, split = probe(file.fileno()), split_ids(file.fileno())
     except OSError as error:
         return error.strerror or str(error)
     except Refused as refused:
         return refused.reason
+    if split:  # After the program that lacks it, so that the server knows whose it is.
+        return Candidate(path, "", 0, Quality.EMPTY)
     build_id = (seen.build_ids.gnu or seen.build_ids.go).hex()
     if not worth_of(seen):
         return "it holds neither symbols nor debug data"

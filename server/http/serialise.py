@@ -114,6 +114,7 @@ def quality_json(quality: Quality) -> Json:
         "whole_share": stacks.whole,
         "hosts": quality.hosts,
         "hosts_silent": list(quality.hosts_silent),
+        "naming": quality.naming,
     }
 
 

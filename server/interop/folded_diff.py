@@ -15,9 +15,10 @@ from server.profile.names import CodeKind, FunctionTable
 from server.profile.nametable import NameTable
 from server.profile.nametree import TreeBuilder
 from server.profile.top import first_calls
-from server.query.diff_query import DiffAnswer, SideAnswer, notes_of, reshaped_sides
+from server.query.diff_query import DiffAnswer, SideAnswer, notes_of
 from server.query.kinds import CPU
 from server.query.operators import NO_OPERATORS, Operators
+from server.query.sides import reshaped_sides
 
 MOST_SAMPLES = 1 << 53
 """Larger sums are not exact."""

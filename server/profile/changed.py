@@ -198,13 +198,15 @@ def _by_function(side: Side, diff: Diff, rows: Indices, calls: _Calls) -> Estima
     ends: npt.NDArray[np.intp] = np.flatnonzero(_own_of(side, diff))
     of_stack = np.searchsorted(ends, side.nodes)  # stacks without a value may land anywhere: they add 0
     first, last = np.searchsorted(ends, calls.node), np.searchsorted(ends, diff.tree.end[calls.node])
-    values, whole = np.zeros((side.replicates, rows.size)), np.zeros(side.replicates)
-    prefix = np.zeros(ends.size + 2)
-    for r in range(side.replicates):
-        np.cumsum(np.bincount(of_stack, side.values[r], ends.size + 1), out=prefix[1:])
-        whole[r] = prefix[-1]
-        values[r] = np.bincount(calls.row, prefix[last] - prefix[first], rows.size)
-    return Estimate(values.T, whole)
+    found: list[F64] = []
+    whole, prefix = [], np.zeros(ends.size + 2)
+    strata = list(side.each_stratum())
+    for stacks in strata:
+        for r in range(side.replicates):
+            np.cumsum(np.bincount(of_stack[stacks], side.values[r, stacks], ends.size + 1), out=prefix[1:])
+            whole.append(prefix[-1])
+            found.append(np.bincount(calls.row, prefix[last] - prefix[first], rows.size).astype(np.float64, copy=False))
+    return Estimate(np.array(found).T, np.array(whole), len(strata))
 
 
 def _own_of(side: Side, diff: Diff) -> Values:

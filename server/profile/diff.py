@@ -7,9 +7,12 @@ over replicates (parts of the side that could have come out differently: hosts, 
     V = R / (R - 1) * sum over r of (y_r - p x_r)^2 / X^2        y_r of the frame, x_r of all, p = Y / X      (Cochran, 1977, 6.3)
 
 and is never less than what counting alone does, p (1 - p) / n with n samples observed and p that of both sides together; a side of one
-replicate has only that. The difference is a Welch t. Frames of few samples or under 0.01 % of both sides are not tested: noise.
+replicate has only that. Of a side in groups (by host, say) the groups are strata: what differs between them is no noise, so residuals
+are taken from the mean of their stratum, and R counts within it (the combined estimator, Cochran 6.11). The difference is a Welch t.
+Frames of few samples or under 0.01 % of both sides are not tested: noise.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -48,6 +51,8 @@ class Side:
     """Shape (replicates, stacks)."""
     observed: int
     """Samples, before any scaling; what counting noise follows from."""
+    strata: Indices | None = None
+    """Stratum of each stack, ascending, when there are several: each has replicates of its own in the rows."""
 
     @property
     def replicates(self) -> int:
@@ -56,8 +61,14 @@ class Side:
 
     @property
     def used(self) -> int:
-        """Number of rows with a value."""
-        return int(self.values.any(axis=1).sum())
+        """Number of replicates with a value."""
+        return sum(int(self.values[:, stacks].any(axis=1).sum()) for stacks in self.each_stratum())
+
+    def each_stratum(self) -> Iterator[slice]:
+        """Give the stacks of each stratum."""
+        edges = np.flatnonzero(np.diff(self.strata)) + 1 if self.strata is not None else np.zeros(0, np.intp)
+        for start, end in zip([0, *edges.tolist()], [*edges.tolist(), self.nodes.size], strict=True):
+            yield slice(start, end)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,21 +183,35 @@ class Counting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """Values of rows by replicate; `values` has shape (rows, replicates), `whole` is the side's total by replicate."""
+    """Values of rows by replicate; `values` has shape (rows, replicates), `whole` is the side's total by replicate.
+
+    Replicates of a stratum follow one another, as many in each; those without a value do not count.
+    """
 
     values: F64
     whole: F64
+    strata: int = 1
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the variance: replicates less strata. A stratum of one replicate has none to give."""
+        used = (self.whole > 0).reshape(self.strata, -1).sum(axis=1)
+        return int((used[used > 0] - 1).sum())
 
     def variances(self) -> F64 | None:
-        """The ratio estimator's; None of fewer than two replicates."""
-        used = self.whole > 0
-        count, whole = int(used.sum()), self.whole[used]
-        if count < 2:
+        """The ratio estimator's; None without freedom. What a stratum of one replicate is off by counts whole."""
+        if not self.freedom:
             return None
-        values = self.values[:, used]
-        residuals = values - np.outer(values.sum(axis=1) / whole.sum(), whole)
-        variances: F64 = np.einsum("ij,ij->i", residuals, residuals) * (count / (count - 1) / float(whole.sum()) ** 2)
-        return variances
+        share = self.values.sum(axis=1) / self.whole.sum()
+        variances = np.zeros(share.size)
+        for values, whole in zip(np.split(self.values, self.strata, axis=1), np.split(self.whole, self.strata), strict=True):
+            used = whole > 0
+            count = int(used.sum())
+            residuals = values[:, used] - np.outer(share, whole[used])
+            if count > 1:
+                residuals -= residuals.mean(axis=1, keepdims=True)
+            variances += np.einsum("ij,ij->i", residuals, residuals) * (count / max(count - 1, 1))
+        return variances / float(self.whole.sum()) ** 2
 
 
 def judge(rows: Indices, values: Both, estimates: tuple[Estimate, ...], counting: Counting) -> Spread:
@@ -196,7 +221,7 @@ def judge(rows: Indices, values: Both, estimates: tuple[Estimate, ...], counting
         found = estimate.variances()
         variance = floor if found is None else np.maximum(found, floor)
         total += variance
-        weight += variance**2 / (KNOWN if found is None else int((estimate.whole > 0).sum()) - 1)
+        weight += variance**2 / (KNOWN if found is None else estimate.freedom)
     freedom = np.divide(total**2, weight, out=np.full(rows.size, KNOWN), where=weight > 0)
     sums = [float(estimate.whole.sum()) for estimate in estimates]
     change = shares(values[1], sums[1]) - shares(values[0], sums[0])
@@ -239,9 +264,12 @@ def _by_node(side: Side, tree: NameTree, rows: Indices) -> Estimate:
     is_edge[rows] = is_edge[tree.end[rows]] = 1
     stretch = np.cumsum(is_edge)
     count = int(stretch[-1]) + 1
-    of_stack = stretch[side.nodes]
-    prefix = np.zeros((side.replicates, count + 1))
-    for r in range(side.replicates):
-        np.cumsum(np.bincount(of_stack, side.values[r], count), out=prefix[r, 1:])
-    values = prefix[:, stretch[tree.end[rows]]] - prefix[:, stretch[rows]]
-    return Estimate(values.T, prefix[:, -1])
+    of_stack, first, last = stretch[side.nodes], stretch[rows], stretch[tree.end[rows]]
+    prefix, found, whole = np.zeros(count + 1), [], []
+    strata = list(side.each_stratum())
+    for stacks in strata:
+        for r in range(side.replicates):
+            np.cumsum(np.bincount(of_stack[stacks], side.values[r, stacks], count), out=prefix[1:])
+            found.append(prefix[last] - prefix[first])
+            whole.append(prefix[-1])
+    return Estimate(np.array(found).T, np.array(whole), len(strata))

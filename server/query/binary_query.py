@@ -11,6 +11,7 @@ from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import marks_pb2
 from server.profile.nametable import PathFlag
 from server.query.kinds import width_column
+from server.query.looked_at import IN_BINARIES
 from server.query.merge import ServiceWeights, key_weights
 from server.query.profile_query import ProfileQuery
 from server.query.selector import Selector
@@ -18,7 +19,6 @@ from server.query.timerange import TimeRange
 from server.query.trees import ServiceTree
 from server.store.protocol import BinaryInfo
 
-_IN_BINARIES = (pb.PLACE_KIND_FILE, pb.PLACE_KIND_KERNEL, pb.PLACE_KIND_MODULE)
 _WITHOUT_BINARY = (marks_pb2.MARK_JIT, marks_pb2.MARK_ANONYMOUS, marks_pb2.MARK_KERNEL_HIDDEN)
 Mask = npt.NDArray[np.bool_]
 
@@ -83,7 +83,7 @@ def _unnamed_keys(tree: ServiceTree, service: ServiceWeights) -> Mask:
 def _by_binary(service: ServiceWeights, values: npt.NDArray[np.float64], is_unnamed: Mask) -> Iterator[tuple[int, int, int]]:
     dictionary = service.dictionary
     leaves = dictionary.node_frames[dictionary.key_stacks]
-    inside = np.flatnonzero(np.isin(dictionary.frame_kinds[leaves], _IN_BINARIES) & (values > 0))
+    inside = np.flatnonzero(np.isin(dictionary.frame_kinds[leaves], IN_BINARIES) & (values > 0))
     refs, place = np.unique(dictionary.frame_refs[leaves[inside]], return_inverse=True)
     sums = np.bincount(place, values[inside], refs.size)
     unnamed = np.bincount(place, np.where(is_unnamed[inside], values[inside], 0.0), refs.size)

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The series that a selector means, and parts of them by a label."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from server.query.timerange import TimeRange
 from server.store.protocol import KindInfo, Selection, SeriesInfo, Store
@@ -43,17 +41,36 @@ class By:
 
 def split(store: Store, chosen: Chosen, by: By, span: TimeRange) -> Iterator[tuple[str, Chosen]]:
     """Give each value of a label with its series, the largest first; beyond MOST_GROUPS all others as one."""
-    timeline = store.timeline(chosen.selection(span, (by.column,)), span.length_ns)
-    values = timeline.columns[by.column].sum(axis=1).tolist() if timeline.columns else []
-    sums = dict(zip(timeline.series_ids.tolist(), values, strict=True))
-    groups: dict[str, list[SeriesInfo]] = {}
-    for series in chosen.series:
-        groups.setdefault(series.labels.get(by.label, ""), []).append(series)
-    sizes = np.array([sum(sums.get(series.series_id, 0) for series in members) for members in groups.values()], np.float64)
-    names = [list(groups)[at] for at in np.argsort(-sizes, kind="stable").tolist()]
+    for name, (part,) in split_alike(store, [(chosen, span)], by):
+        yield name, part
+
+
+def split_alike(store: Store, sides: Sequence[tuple[Chosen, TimeRange]], by: By) -> Iterator[tuple[str, list[Chosen]]]:
+    """Split several selections into the same groups: a value of the label with its series in each, those with the largest shares first."""
+    shares: dict[str, float] = {}
+    for chosen, span in sides:
+        sums = _sums(store, chosen, by, span)
+        whole = sum(sums.values()) or 1
+        for series in chosen.series:
+            name = series.labels.get(by.label, "")
+            shares[name] = shares.get(name, 0.0) + sums.get(series.series_id, 0) / whole
+    names = sorted(shares, key=lambda name: -shares[name])
     shown = names if len(names) <= MOST_GROUPS else names[: MOST_GROUPS - 1]
-    for name in shown:
-        yield name or f"[no {by.label}]", Chosen(chosen.kind, tuple(groups[name]), is_all=False)
+    groups = [(name or f"[no {by.label}]", [name]) for name in shown]
     rest = names[len(shown) :]
     if rest:
-        yield f"[{len(rest)} others]", Chosen(chosen.kind, tuple(series for name in rest for series in groups[name]), is_all=False)
+        groups.append((f"[{len(rest)} others]", rest))
+    for title, members in groups:
+        yield title, [_part(chosen, by.label, frozenset(members)) for chosen, _ in sides]
+
+
+def _sums(store: Store, chosen: Chosen, by: By, span: TimeRange) -> dict[int, int]:
+    """Sum of the column by series."""
+    timeline = store.timeline(chosen.selection(span, (by.column,)), span.length_ns)
+    values = timeline.columns[by.column].sum(axis=1).tolist() if timeline.columns else []
+    return dict(zip(timeline.series_ids.tolist(), values, strict=True))
+
+
+def _part(chosen: Chosen, label: str, values: frozenset[str]) -> Chosen:
+    series = tuple(one for one in chosen.series if one.labels.get(label, "") in values)
+    return Chosen(chosen.kind, series, is_all=False)

@@ -1,30 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From two questions to a diff: both sides merged by replicate, laid on one tree of names, compared (see server.profile.diff)."""
+"""From two questions to a diff: both sides laid on one tree of names (server.query.sides) and compared (server.profile.diff)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from server.profile.calltree import Indices
 from server.profile.diff import Diff, Side, compare
-from server.profile.nametree import NameTree
-from server.profile.reshape import DROPPED
 from server.profile.top import first_calls
 from server.profile.totals import Mask
-from server.profile.union import Part, union
-from server.query.branches import row_groups
-from server.query.chosen import Chosen
 from server.query.complaint import QueryError
 from server.query.idle import busy_keys
 from server.query.kinds import width_column
-from server.query.operators import Operators
 from server.query.profile_query import ProfileQuery, Question
-from server.query.quality import Quality, share
-from server.query.replicates import ReplicatedWeights, SideWeights, replicated_weights
+from server.query.quality import Quality
+from server.query.replicates import Wanted
 from server.query.row_filter import keep_of
+from server.query.sides import ReadSide, laid, read_sides, reshaped_sides
 from server.query.timerange import SECOND_NS, TimeRange
-from server.query.trees import ServiceTree
 from server.store.protocol import ColumnInfo
 
 ENOUGH_HOSTS = 6
@@ -75,15 +66,6 @@ class DiffAnswer:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """One side, merged."""
-
-    question: Question
-    chosen: Chosen
-    weights: SideWeights
-
-
 def together(query: ProfileQuery, a: Question, b: Question) -> tuple[Question, Question]:
     """Narrow both to the time in which both sides ran: a canary beside the others, in the same minutes. Raises QueryError without any."""
     found = [_ran(query, side) for side in (a, b)]
@@ -105,8 +87,6 @@ def _ran(query: ProfileQuery, side: Question) -> tuple[int, int]:
 def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
     """Compare the answers to two questions of one kind and column. Raises QueryError, LimitExceeded or Overloaded."""
     a.operators.check()
-    if a.group and not a.row_group:
-        raise QueryError(f"a comparison cannot be grouped by {a.group[:64]!r}", hint="group it by thread, class or object, or not at all")
     if a.selector.kind != b.selector.kind:
         raise QueryError(f"side A is of kind {a.selector.kind} and side B of kind {b.selector.kind}: only one kind can be compared")
     with query.place():
@@ -115,21 +95,9 @@ def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
         first = kind.columns[0].name
         column = width_column(kind, a.column or (first if a.is_counted else ""))
         observed = next((c.name for c in kind.columns if c.name == "observed"), first)
-        sides = [
-            _Read(
-                question,
-                choice,
-                replicated_weights(
-                    query.store,
-                    choice,
-                    question.range,
-                    (column.name, first, observed),
-                    busy_keys(keep_of(question.selector), question.idle),
-                ),
-            )
-            for question, choice in zip((a, b), chosen, strict=True)
-        ]
-        tree, (side_a, side_b), first_of = _laid(query, sides, a)
+        wanted = [Wanted(column.name, first, observed, busy_keys(keep_of(side.selector), side.idle)) for side in (a, b)]
+        sides = read_sides(query, list(zip((a, b), chosen, strict=True)), wanted)
+        tree, (side_a, side_b), first_of = laid(query, sides, a)
         if not a.operators.is_nothing:
             tree, side_a, side_b = reshaped_sides(tree, a.operators, side_a, side_b)
             first_of = None
@@ -158,15 +126,13 @@ def notes_of(diff: Diff, answers: list[SideAnswer]) -> tuple[str, ...]:
     return (f"{which} one piece: that noise is of counting samples alone, which is the least it can be",)
 
 
-def _host_notes(sides: list[_Read]) -> Iterator[str]:
-    if not all(read.weights.hosts for read in sides):
-        return
-    a, b = (read.chosen.hosts for read in sides)
-    if a != b and min(read.weights.hosts for read in sides) < ENOUGH_HOSTS:
+def _host_notes(sides: list[ReadSide]) -> Iterator[str]:
+    a, b = (read.hosts for read in sides)
+    if a and b and sides[0].chosen.hosts != sides[1].chosen.hosts and min(len(a), len(b)) < ENOUGH_HOSTS:
         yield f"the sides have different hosts, and one fewer than {ENOUGH_HOSTS}: what these hosts differ by anyway counts as change"
 
 
-def _build_notes(sides: list[_Read], answers: list[SideAnswer]) -> Iterator[str]:
+def _build_notes(sides: list[ReadSide], answers: list[SideAnswer]) -> Iterator[str]:
     """Places in a file mean nothing in another build of it."""
     versions = [{series.labels.get("version", "") for series in read.chosen.series} for read in sides]
     unnamed = [answer.quality.stacks.unnamed for answer in answers if answer.quality]
@@ -175,95 +141,15 @@ def _build_notes(sides: list[_Read], answers: list[SideAnswer]) -> Iterator[str]
         yield f"{a} of side A and {b} of side B end in frames without names: other places in another build, so not compared"
 
 
-def _answer(query: ProfileQuery, read: _Read, side: Side, diff: Diff) -> SideAnswer:
-    weights, weighed = read.weights, diff.a if side is diff.side_a else diff.b
+def _answer(query: ProfileQuery, read: ReadSide, side: Side, diff: Diff) -> SideAnswer:
+    weighed = diff.a if side is diff.side_a else diff.b
     return SideAnswer(
         text=read.question.selector.text,
         range=read.question.range,
-        covered_s=(weights.end_unix_ns - weights.start_unix_ns) / SECOND_NS,
-        samples=weights.samples,
-        hosts=weights.hosts,
+        covered_s=read.covered_ns / SECOND_NS,
+        samples=read.samples,
+        hosts=len(read.hosts),
         replicates=side.used,
-        quality=query.quality(read.chosen, read.question, weighed, has_rows=weights.rows > 0),
+        quality=query.quality(read.chosen, read.question, weighed, has_rows=read.rows > 0),
         requests_per_s=read.question.requests_per_s,
     )
-
-
-_Laid = tuple[NameTree, tuple[Side, Side], Callable[[], Mask] | None]
-
-
-def _laid(query: ProfileQuery, sides: list[_Read], asked: Question) -> _Laid:
-    """Lay both sides on one tree; a service's own, kept tree serves when it is the only one and nothing stands above it."""
-    trees: dict[str, ServiceTree] = {}
-    for read in sides:
-        for name, weights in read.weights.services.items():
-            size = weights.dictionary.sizes[1]
-            if name not in trees or trees[name].nodes.size < size:
-                trees[name] = query.trees.tree(weights.dictionary, is_by_line=asked.operators.is_by_line)
-    if len(trees) == 1 and not asked.row_group:
-        ((name, tree),) = trees.items()
-        found = [_own_side(read.weights.services.get(name), tree, read.weights.observed) for read in sides]
-        return tree.tree, (found[0], found[1]), lambda: tree.first_calls
-    stacks = [_Stacks(read.weights, trees, asked.row_group) for read in sides]
-    joined, places = union([part for some in stacks for part in some.parts])
-    split = len(stacks[0].parts)
-    return joined, (stacks[0].side(places[:split]), stacks[1].side(places[split:])), None
-
-
-def _own_side(weights: ReplicatedWeights | None, tree: ServiceTree, observed: int) -> Side:
-    if weights is None:
-        return EMPTY_SIDE
-    return Side(tree.nodes[weights.dictionary.key_stacks], weights.values, observed)
-
-
-EMPTY_SIDE = Side(np.zeros(0, np.intp), np.zeros((1, 0), np.uint64), 0)
-
-
-class _Stacks:
-    """The stacks of a side as parts of a tree to be: one a service, or one a service and thread (object, class)."""
-
-    def __init__(self, side: SideWeights, trees: Mapping[str, ServiceTree], label: str) -> None:
-        self.parts: list[Part] = []
-        self._observed = side.observed
-        self._columns: list[tuple[ReplicatedWeights, Indices]] = []
-        for service, weights in side.services.items():
-            tree, dictionary = trees[service], weights.dictionary
-            keys = np.flatnonzero(weights.values.any(axis=0))
-            groups: Iterable[tuple[str | None, Indices]] = _groups(weights, keys, label) if label else [(None, keys)]
-            for name, chosen in groups:
-                self.parts.append(Part(tree.tree, tree.nodes[dictionary.key_stacks[chosen]], name))
-                self._columns.append((weights, chosen))
-
-    def side(self, places: list[Indices]) -> Side:
-        """Give the side, when the parts have their places in the tree."""
-        if not self._columns:
-            return EMPTY_SIDE
-        return Side(
-            np.concatenate(places),
-            np.concatenate([weights.values[:, keys] for weights, keys in self._columns], axis=1),
-            self._observed,
-        )
-
-
-def _groups(weights: ReplicatedWeights, keys: Indices, label: str) -> Iterator[tuple[str, Indices]]:
-    for name, members in row_groups(weights.dictionary, keys, label):
-        yield name, keys[members]
-
-
-def reshaped_sides(tree: NameTree, operators: Operators, *sides: Side) -> tuple[NameTree, Side, Side]:
-    """Apply operators to both sides of a comparison alike."""
-    used = np.zeros(len(tree), np.bool_)
-    for side in sides:
-        used[side.nodes] = True
-    reshaped = operators.apply(tree, used)
-    a, b = (_placed(side, reshaped.place[side.nodes]) for side in sides)
-    return reshaped.tree, a, b
-
-
-def _placed(side: Side, place: Indices) -> Side:
-    """Give the stacks of a side that are left; of what was observed they have the part that they have of its values."""
-    kept = place != DROPPED
-    if kept.all():
-        return replace(side, nodes=place)
-    values, whole = side.values[:, kept], int(side.values.sum())
-    return Side(place[kept], values, round(side.observed * share(int(values.sum()), whole)))

@@ -2,9 +2,9 @@
 """From a question to a tree with values on it: store -> merge -> names -> call tree (hop 9 of the path in README)."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from server.errors import Overloaded
 from server.profile.join import Branch, join
@@ -15,6 +15,7 @@ from server.query.chosen import By, Chosen, split
 from server.query.complaint import QueryError, did_you_mean
 from server.query.idle import NEEDED, Idle, IdleShare, add_idle, can_be_idle, part
 from server.query.kinds import kinds_to_ask, width_column
+from server.query.looked_at import look_at
 from server.query.merge import KeyWeights, key_weights
 from server.query.name_index import NameIndex
 from server.query.operators import NO_OPERATORS, Operators
@@ -23,7 +24,7 @@ from server.query.row_filter import keep_of
 from server.query.selector import ROW_LABELS, Selector, check_names
 from server.query.timerange import SECOND_NS, TimeRange
 from server.query.trees import Namer, TreeCache
-from server.store.protocol import ColumnInfo, Store
+from server.store.protocol import ColumnInfo, SeriesInfo, Store
 
 FIXED_LABELS = ("service", "version", "host")
 MOST_AT_ONCE = 4
@@ -55,6 +56,19 @@ class Question:
     def row_group(self) -> str:
         """The label of rows that is the outermost level; "" when there is none."""
         return self.group if self.group in ROW_LABELS else ""
+
+    @property
+    def series_group(self) -> str:
+        """The label of series that is the outermost level; "" when there is none."""
+        return "" if self.group in ROW_LABELS else self.group
+
+
+def check_group(question: Question, series: Iterable[SeriesInfo]) -> None:
+    """Raise QueryError when no series has the label that the question is grouped by."""
+    labels = {label for one in series for label in one.labels}.union(FIXED_LABELS)
+    if question.series_group not in labels:
+        name = question.group[:64]
+        raise QueryError(f"no series here has a label {name!r}", hint=did_you_mean(name, {*ROW_LABELS, *labels}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +107,8 @@ class _Merged:
     start_unix_ns: int
     end_unix_ns: int
     rows: int
+    naming: frozenset[int]
+    """Row ids of binaries in it whose names are being made."""
 
 
 class ProfileQuery:
@@ -102,6 +118,7 @@ class ProfileQuery:
         self.store = store
         self.now_unix_ns = now_unix_ns
         self.trees = TreeCache(namer, store.binaries)
+        self._namer = namer
         self.names = NameIndex()
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
@@ -137,7 +154,7 @@ class ProfileQuery:
                 first_calls=first or (lambda: first_calls(shown.tree)),
                 samples=merged.samples,
                 covered_s=(merged.end_unix_ns - merged.start_unix_ns) / SECOND_NS,
-                quality=self.quality(chosen, question, weighed, has_rows=merged.rows > 0),
+                quality=replace(self.quality(chosen, question, weighed, has_rows=merged.rows > 0), naming=len(merged.naming)),
                 idle=merged.idle,
                 nearest_data_s=None if weighed.sum else self._nearest_data_s(question),
             )
@@ -154,12 +171,9 @@ class ProfileQuery:
 
     def _merged(self, chosen: Chosen, question: Question, column: ColumnInfo) -> _Merged:
         """Add up and lay on a tree; a label of series that the question is grouped by is its outermost level."""
-        if question.group in {"", *ROW_LABELS}:
+        if not question.series_group:
             return self._one(chosen, question, column)
-        labels = {label for series in chosen.series for label in series.labels}.union(FIXED_LABELS)
-        if question.group not in labels:
-            name = question.group[:64]
-            raise QueryError(f"no series here has a label {name!r}", hint=did_you_mean(name, {*ROW_LABELS, *labels}))
+        check_group(question, chosen.series)
         groups = split(self.store, chosen, By(question.group, column.name), question.range)
         return _joined([(value, self._one(some, question, column)) for value, some in groups])
 
@@ -170,7 +184,8 @@ class ProfileQuery:
         samples = sum(service.totals[count] for service in weights.services.values())
         if question.operators.leave_stacks_out:  # How many there are of the others is known from a tree of the counts alone.
             samples = _reshaped(self._tree(weights, count, question)[0], question.operators).sum
-        return _Merged(weighed, samples, first, idle, weights.start_unix_ns, weights.end_unix_ns, weights.rows)
+        naming = look_at(weights, column.name, self._namer, self.store)
+        return _Merged(weighed, samples, first, idle, weights.start_unix_ns, weights.end_unix_ns, weights.rows, naming)
 
     def _weights(self, chosen: Chosen, question: Question, column: ColumnInfo) -> tuple[KeyWeights, IdleShare | None]:
         has_idle = can_be_idle(chosen.kind)
@@ -243,4 +258,5 @@ def _joined(parts: list[tuple[str, _Merged]]) -> _Merged:
         start_unix_ns=min((one.start_unix_ns for one in found), default=0),
         end_unix_ns=max((one.end_unix_ns for one in found), default=0),
         rows=sum(one.rows for one in found),
+        naming=frozenset().union(*(one.naming for one in found)),
     )

@@ -74,6 +74,8 @@ class Quality:
     """Hosts with series in the answer."""
     hosts_silent: tuple[str, ...]
     """Hosts that should be in the answer's end and are not, by name."""
+    naming: int = 0
+    """Binaries in the answer whose names are being made: asked again, it has more of them."""
 
 
 def share(part: int | float, whole: int | float) -> float:

@@ -5,12 +5,13 @@ A replicate is a host, or a stretch of time on one host when there are few hosts
 Stretches are long and whole, because neighbouring windows are alike; of many hosts several make one replicate.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from server.profile.calltree import Indices
 from server.profile.diff import U64
 from server.query.chosen import Chosen
 from server.query.merge import Keep, Mask, Meter, keep_all, kept_rows
@@ -48,6 +49,18 @@ class Replication:
         return min(max(at, 0), self.stretches - 1) * self.host_groups
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Columns of the rows to add up, and which rows."""
+
+    width: str
+    """What is added up by key."""
+    count: str
+    """Samples."""
+    observed: str
+    keep: Keep = keep_all
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplicatedWeights:
     """Values of one service."""
@@ -55,6 +68,13 @@ class ReplicatedWeights:
     dictionary: ServiceDictionary
     values: U64
     """Shape (replicates, keys)."""
+    keys: Indices | None = None
+    """What the columns of `values` stand for; None for all keys in order."""
+
+    def packed(self) -> "ReplicatedWeights":
+        """Give the keys with a value alone."""
+        keys: Indices = np.flatnonzero(self.values.any(axis=0))
+        return ReplicatedWeights(self.dictionary, self.values[:, keys], keys if self.keys is None else self.keys[keys])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,34 +87,34 @@ class SideWeights:
     """Samples before any scaling."""
     start_unix_ns: int
     end_unix_ns: int
-    hosts: int
+    hosts: frozenset[str]
     rows: int
 
 
-def replication(store: Store, chosen: Chosen, span: TimeRange) -> Replication:
-    """Cut a side by hosts and, when these are few, by time. Store.dictionary is asked for nothing but its size."""
+def replication(store: Store, chosen: Chosen, span: TimeRange, groups: int = 1) -> Replication:
+    """Cut a side, or one of so many groups of it, by hosts and, when these are few, by time."""
     services = sorted({series.service for series in chosen.series})
     keys = sum(store.dictionary(service).sizes[2] for service in services)
-    most = min(MOST_REPLICATES, max(FEWEST_REPLICATES, MOST_CELLS // max(keys, 1)))
+    most = min(MOST_REPLICATES // groups, MOST_CELLS // max(keys, 1))
+    most = max(FEWEST_REPLICATES, most)
     hosts = {host: i for i, host in enumerate(sorted(chosen.hosts))}
-    groups = max(1, min(len(hosts), most))
+    host_groups = max(1, min(len(hosts), most))
     by_series = np.zeros(max((series.series_id for series in chosen.series), default=0) + 1, np.intp)
     for series in chosen.series:
-        by_series[series.series_id] = hosts[series.labels.get("host", "")] % groups
+        by_series[series.series_id] = hosts[series.labels.get("host", "")] % host_groups
     start = max(span.from_unix_ns, min((series.first_unix_ns for series in chosen.series), default=0))
     end = min(span.until_unix_ns, max((series.last_unix_ns + _MINUTE_NS for series in chosen.series), default=0))
-    stretches = max(1, most // groups)
-    return Replication(by_series, groups, stretches, start, max(1, -(-(end - start) // stretches)))
+    stretches = max(1, most // host_groups)
+    return Replication(by_series, host_groups, stretches, start, max(1, -(-(end - start) // stretches)))
 
 
-def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, columns: Sequence[str], keep: Keep = keep_all) -> SideWeights:
-    """Values of the first of `columns` by key and replicate; the second counts samples, the last what was observed.
+def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, wanted: Wanted, groups: int = 1) -> SideWeights:
+    """Values of `wanted.width` by key and replicate. What is `chosen` may be one of some groups, which have fewer replicates each.
 
-    Only of rows whose keys `keep` keeps: what was observed is read with these rows, or from the index when all are kept.
-    Raises LimitExceeded over the budget of a graph.
+    What was observed is read with the rows, or from the index when all are kept. Raises LimitExceeded over the budget of a graph.
     """
-    width, count, observed = columns
-    cut, meter = replication(store, chosen, span), Meter()
+    width, count, observed, keep = wanted.width, wanted.count, wanted.observed, wanted.keep
+    cut, meter = replication(store, chosen, span, groups), Meter()
     found: dict[str, ReplicatedWeights] = {}
     kept: dict[str, Mask | None] = {}
     start, end, samples, seen_rows = 0, 0, 0, 0
@@ -115,9 +135,9 @@ def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, columns: S
         samples += _sum(rows, count)
         seen_rows += _sum(rows, observed)
         start, end = min(start or piece.start_unix_ns, piece.start_unix_ns), max(end, piece.end_unix_ns)
-    hosts = {series.labels.get("host", "") for series in chosen.series if seen[series.series_id]}
+    hosts = frozenset(series.labels.get("host", "") for series in chosen.series if seen[series.series_id])
     observed_sum = _sum_of(store, read, observed) if keep is keep_all else seen_rows
-    return SideWeights(dict(sorted(found.items())), samples, observed_sum, start, end, len(hosts), meter.rows)
+    return SideWeights(dict(sorted(found.items())), samples, observed_sum, start, end, hosts, meter.rows)
 
 
 def _sum(piece: Piece, column: str) -> int:

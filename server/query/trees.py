@@ -37,6 +37,14 @@ class Namer(Protocol):
         """Give the function of each frame of a service's dictionary."""
         ...
 
+    def pending(self) -> int:
+        """How many tables of names are being made."""
+        ...
+
+    def look_at(self, binaries: Sequence[tuple[BinaryInfo, float]]) -> Sequence[int]:
+        """Somebody looks at these, each with its weight. Gives row ids of those whose names are being made."""
+        ...
+
 
 class ServiceTree:
     """The tree of one service at one moment. Nothing in it changes but what is worked out when first asked for.

@@ -15,8 +15,7 @@ from emberwatch.v1 import symbols_pb2
 from server.symbols.build_job import Job, job_from_json
 from server.symbols.build_result import BuildResult, BuildStatus, Quality, Refused
 from server.symbols.elf_parts import TableParts, elf_parts
-from server.symbols.kallsyms import MAX_BYTES as MAX_KALLSYMS_BYTES
-from server.symbols.kallsyms import parse_kallsyms
+from server.symbols.kernel_parts import kallsyms_of
 from server.symbols.symtab import Symbols, TooMany
 from server.symbols.table import TableFacts, Traits, table_bytes
 
@@ -55,7 +54,7 @@ def build(job: Job) -> BuildResult:
         is_list = job.format == symbols_pb2.UPLOAD_FORMAT_KALLSYMS
         parts = TableParts(*_kernel_symbols(job)) if is_list else elf_parts(job)
         _write(job.output, table_bytes(parts.facts, parts.symbols, parts.inlines))
-        return BuildResult(BuildStatus.OK, "", len(parts.symbols), parts.facts.quality, parts.debug_reason)
+        return BuildResult(BuildStatus.OK, "", len(parts.symbols), parts.facts.quality, parts.debug_reason, parts.missing)
     except Refused as refused:
         return BuildResult(refused.status, refused.reason)
     except TooMany as error:
@@ -69,11 +68,7 @@ def build(job: Job) -> BuildResult:
 def _kernel_symbols(job: Job) -> tuple[TableFacts, Symbols]:
     if not job.key.counts_from_text:
         raise Refused(BuildStatus.UNSUPPORTED, "kallsyms for a binary that is neither the kernel nor a module")
-    size = os.fstat(job.sources[0]).st_size
-    data = b"" if size > MAX_KALLSYMS_BYTES else os.pread(job.sources[0], size, 0)
-    if size > MAX_KALLSYMS_BYTES:
-        raise Refused(BuildStatus.LIMIT, f"kallsyms of {size} bytes, at most {MAX_KALLSYMS_BYTES} are read")
-    return TableFacts(job.key, Quality.FULL, Traits.NONE), parse_kallsyms(data)
+    return TableFacts(job.key, Quality.FULL, Traits.NONE), kallsyms_of(job.sources[0])
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -6,7 +6,10 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum, StrEnum
 
 MAX_REASON_CHARS = 300
-MAX_ANSWER_BYTES = 4096
+MAX_MISSING = 4096
+MAX_PATH_BYTES = 4096
+MAX_MISSING_BYTES = 1 << 20
+MAX_ANSWER_BYTES = 8 << 20
 
 
 class BuildStatus(StrEnum):
@@ -42,6 +45,16 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class SplitName:
+    """What a skeleton says of the file that its entries are in."""
+
+    dwo_id: int
+    name: bytes
+    directory: bytes
+    """Where it was compiled; `name` counts from there unless it is absolute."""
+
+
+@dataclass(frozen=True, slots=True)
 class BuildResult:
     """One end. `reason` is "" for OK."""
 
@@ -51,11 +64,13 @@ class BuildResult:
     quality: Quality = Quality.EMPTY
     debug_reason: str = ""
     """Why a file with debug data gave names only, as "limit: ..."; "" when it gave all, or had none."""
+    missing: tuple[SplitName, ...] = ()
+    """Units in .dwo files that are not here; of very many only the first."""
 
     def to_json(self) -> bytes:
         """As the child writes it."""
         short = {"reason": self.reason[:MAX_REASON_CHARS], "debug_reason": self.debug_reason[:MAX_REASON_CHARS]}
-        return json.dumps(asdict(self) | short).encode()
+        return json.dumps(asdict(self) | short | {"missing": _missing_as_text(self.missing)}).encode()
 
 
 def result_from_json(data: bytes) -> BuildResult | None:
@@ -68,6 +83,21 @@ def result_from_json(data: bytes) -> BuildResult | None:
             symbols=int(fields["symbols"]),
             quality=Quality(fields["quality"]),
             debug_reason=str(fields["debug_reason"])[:MAX_REASON_CHARS],
+            missing=tuple(SplitName(int(one), _bytes(name), _bytes(directory)) for one, name, directory in fields["missing"][:MAX_MISSING]),
         )
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _missing_as_text(missing: tuple[SplitName, ...]) -> list[tuple[int, str, str]]:
+    found: list[tuple[int, str, str]] = []
+    left = MAX_MISSING_BYTES
+    for one in missing[:MAX_MISSING]:
+        left -= len(one.name) + len(one.directory)
+        if left >= 0:
+            found.append((one.dwo_id, one.name.decode("latin-1"), one.directory.decode("latin-1")))
+    return found
+
+
+def _bytes(text: object) -> bytes:
+    return str(text).encode("latin-1")[:MAX_PATH_BYTES]

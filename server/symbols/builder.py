@@ -39,6 +39,11 @@ class BuildOrder:
     """Open descriptors: the binary first, then files that add to it. They stay the caller's."""
     supplement: int | None = None
     """Open descriptor of the common file that dwz moved strings and entries of the debug file to (.gnu_debugaltlink)."""
+    splits: int | None = None
+    """Open descriptor of a file with all .dwo and .dwp files one after another."""
+    split_sizes: tuple[int, ...] = ()
+    kallsyms: int | None = None
+    """Open descriptor of the list of the kernel or module that the sources are debug files of."""
 
 
 def build_table(order: BuildOrder, into: Path, command: Sequence[str] = COMMAND) -> tuple[BuildResult, Path | None]:
@@ -75,8 +80,18 @@ class _Answer:
 
 
 def _run(order: BuildOrder, output: int, command: Sequence[str], *, with_debug_data: bool) -> _Answer:
-    job = Job(order.key, order.format, tuple(order.sources), output, order.supplement, with_debug_data)
-    supplement = () if order.supplement is None else (order.supplement,)
+    job = Job(
+        key=order.key,
+        format=order.format,
+        sources=tuple(order.sources),
+        output=output,
+        supplement=order.supplement,
+        splits=order.splits,
+        split_sizes=order.split_sizes,
+        kallsyms=order.kallsyms,
+        with_debug_data=with_debug_data,
+    )
+    more = [descriptor for descriptor in (order.supplement, order.splits, order.kallsyms) if descriptor is not None]
     environment = {"OPENBLAS_NUM_THREADS": "1", "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
     try:
         done = subprocess.run(
@@ -85,7 +100,7 @@ def _run(order: BuildOrder, output: int, command: Sequence[str], *, with_debug_d
             capture_output=True,
             timeout=TIMEOUT_S,
             check=False,
-            pass_fds=(*order.sources, *supplement, output),
+            pass_fds=(*order.sources, *more, output),
             env=environment,
         )
     except subprocess.TimeoutExpired:

@@ -78,7 +78,8 @@ class SymbolDesk:
         found = []
         for binary, state, record in met:
             why = why_of(binary, state, record)
-            remedy = remedy_for(why, binary, packages if is_on_this_host(record) else {})
+            remedy = remedy_for_split(binary, record) if why == Why.NO_DEBUG_DATA else None
+            remedy = remedy or remedy_for(why, binary, packages if is_on_this_host(record) else {})
             found.append(DeskFacts(key_of(binary).digest, state, why, remedy, record, self._namer.is_fetch_waiting(binary)))
         return found
 
@@ -153,6 +154,15 @@ def remedy_for(why: Why, binary: BinaryInfo, packages: Mapping[bytes, str]) -> R
     if why == Why.LIMIT:
         return Remedy(words, f"objcopy --strip-debug {name} {name}.symbols")
     return Remedy(words, f"emberwatch symbols upload {name}" if words else "")
+
+
+def remedy_for_split(binary: BinaryInfo, record: Record) -> Remedy | None:
+    """For a binary whose debug data the compiler split off; None for others."""
+    if not any(attempt.origin == Origin.SPLIT and attempt.outcome == Outcome.NOT_FOUND for attempt in record.attempts):
+        return None
+    path = _printable(binary.path)
+    name = shlex.quote(f"{path.rpartition('/')[2]}.dwp") if path else "FILE.dwp"
+    return Remedy("Its inlined calls are in .dwo files. Upload those, or what dwp -e makes of them.", f"emberwatch symbols upload {name}")
 
 
 def remedy_for_mark(mark: int, service: str) -> tuple[Why, Remedy]:

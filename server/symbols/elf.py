@@ -10,6 +10,7 @@ A file whose section headers are gone or broken still gives what its dynamic seg
 
 import os
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,8 @@ SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 4, 7, 8, 11
 SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 2, 4, 0x800
 SHN_UNDEF, SHN_ABS, SHN_COMMON, SHN_XINDEX = 0, 0xFFF1, 0xFFF2, 0xFFFF
 STT_NOTYPE, STT_FUNC, STT_GNU_IFUNC = 0, 2, 10
+INIT_PLACE = 1 << 30
+"""Where code of a module that runs once is put: no module is as large."""
 STB_GLOBAL, STB_WEAK, STB_GNU_UNIQUE = 1, 2, 10
 
 
@@ -75,9 +78,10 @@ def _dtype(**fields: str) -> np.dtype[np.void]:
 class ElfFile:
     """An ELF file behind a descriptor. Raises Refused when it is none, or of a kind that has no names here."""
 
-    def __init__(self, descriptor: int, kinds: tuple[int, ...] = (ET_EXEC, ET_DYN)) -> None:
+    def __init__(self, descriptor: int, kinds: tuple[int, ...] = (ET_EXEC, ET_DYN), span: tuple[int, int] | None = None) -> None:
+        """`span` is (offset, size) of the file where it lies among others."""
         self._descriptor = descriptor
-        self.size = os.fstat(descriptor).st_size
+        self._base, self.size = span or (0, os.fstat(descriptor).st_size)
         start = self.read(0, 64)
         if start[:4] != b"\x7fELF":
             raise Refused(BuildStatus.MALFORMED, f"starts with {start[:8].hex(' ') or 'nothing'}: not an ELF file")
@@ -92,18 +96,21 @@ class ElfFile:
         )
         if kind not in kinds:
             raise Refused(BuildStatus.UNSUPPORTED, f"ELF type {kind}: neither a program nor a shared object")
+        self.is_relocatable = kind == ET_REL
         self.sections = self._read_sections()
         self.segments = self._read_segments()
         self.has_broken_sections = bool(self._shoff) and not self.sections.size
         if not self.sections.size and not self.segments.size:
             raise Refused(BuildStatus.MALFORMED, "neither section nor program headers can be read")
         self.section_names = self._read_section_names(strings)
+        if self.is_relocatable:
+            self.sections = placed_sections(self.sections, self.section_names)
 
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of the file, fewer at its end; b"" for places outside."""
         if offset >= self.size or size <= 0:
             return b""
-        return os.pread(self._descriptor, min(size, self.size - offset), offset)
+        return os.pread(self._descriptor, min(size, self.size - offset), self._base + offset)
 
     def records(self, offset: int, count: int, layout: np.dtype[np.void]) -> Records:
         """`count` records from `offset`; none at all when they do not lie inside the file."""
@@ -160,6 +167,8 @@ class ElfFile:
         is_code &= (section != SHN_UNDEF) & (section != SHN_ABS) & (section != SHN_COMMON)
         records, kind, bind = records[is_code], kind[is_code], bind[is_code]
         starts = records["value"].astype(np.uint64)
+        if self.is_relocatable:
+            starts += self.sections["addr"].astype(np.uint64)[np.minimum(records["shndx"], self.sections.size - 1)]
         if self.machine == EM_ARM:  # The lowest bit says Thumb, it is no part of the address (AAELF32).
             starts &= np.uint64(0xFFFF_FFFE)
         ranks = np.full(records.size, RANK_LOCAL, np.uint8)
@@ -213,6 +222,26 @@ class ElfFile:
             return [""] * self.sections.size
         strings = self.read(int(self.sections["offset"][index]), min(int(self.sections["size"][index]), 1 << 20))
         return [strings[place : place + 64].partition(b"\0")[0].decode("ascii", "replace") for place in self.sections["name"].tolist()]
+
+
+def placed_sections(sections: Records, names: Sequence[str]) -> Records:
+    """Sections of a kernel module with the addresses of its text, as the kernel lays it out (layout_sections() in kernel/module/main.c).
+
+    Executable sections come one after another from 0 in the order of the file, each at a multiple of its alignment; what runs only once
+    (.init…) lies elsewhere, far behind. All other sections are at 0.
+    """
+    placed = sections.copy()
+    placed["addr"] = 0
+    ends = {False: 0, True: INIT_PLACE}
+    for row in np.flatnonzero((sections["flags"] & (SHF_ALLOC | SHF_EXECINSTR)) == (SHF_ALLOC | SHF_EXECINSTR)).tolist():
+        is_init, align = names[row].startswith(".init"), max(1, int(sections["align"][row]))
+        start = (ends[is_init] + align - 1) // align * align
+        end = start + int(sections["size"][row])
+        if end > 2 * INIT_PLACE:
+            raise Refused(BuildStatus.MALFORMED, f"section {names[row]} of {int(sections['size'][row])} bytes")
+        placed["addr"][row] = start
+        ends[is_init] = end
+    return placed
 
 
 def _ranges(starts: npt.NDArray[np.unsignedinteger], sizes: npt.NDArray[np.unsignedinteger]) -> Ranges:

@@ -8,28 +8,25 @@ from the first file with debug data. Debug data that is broken or too big costs 
 import os
 from dataclasses import dataclass
 
-import numpy as np
-
 from emberwatch.v1 import batch_pb2 as pb
 from server.symbols.build_job import Job
-from server.symbols.build_result import BuildStatus, Quality, Refused
-from server.symbols.dwarf.load import has_debug_info, load_debug_data
+from server.symbols.build_result import BuildStatus, Quality, Refused, SplitName
+from server.symbols.dwarf.load import has_debug_info, load_debug_data, load_split_data
 from server.symbols.dwarf.naming import plain_name
 from server.symbols.dwarf.read import Known, OutOfTime, ReadDebug, read_debug
+from server.symbols.dwarf.source import DebugData
 from server.symbols.eh_frame import function_bounds
-from server.symbols.elf import ET_DYN, ET_REL, ElfFile
+from server.symbols.elf import ET_DYN, ET_EXEC, ET_REL, ElfFile
 from server.symbols.elf_dynamic import dynamic_symbols
 from server.symbols.elf_sections import MAX_INFLATED_BYTES, SectionReader
 from server.symbols.identity import BinaryKey
 from server.symbols.inlines import Inlines
+from server.symbols.kernel_parts import from_text, kallsyms_of, text_start, with_listed
 from server.symbols.notes import BuildIds
 from server.symbols.pclntab import go_symbols
 from server.symbols.plt import plt_symbols
 from server.symbols.symtab import Ranges, RawSymbols, Symbols, choose, join
 from server.symbols.table import TableFacts, Traits
-
-TEXT_START = b"_text"
-"""Where offsets in the kernel count from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +37,25 @@ class TableParts:
     symbols: Symbols
     inlines: Inlines | None = None
     debug_reason: str = ""
+    missing: tuple[SplitName, ...] = ()
+    """Units in .dwo files that were not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Debug:
+    """Inline chains and lines, and why some are missing although there is debug data."""
+
+    inlines: Inlines | None = None
+    reason: str = ""
+    missing: tuple[SplitName, ...] = ()
 
 
 def elf_parts(job: Job) -> TableParts:
     """Read all sources of a job. Raises Refused, TooMany."""
-    if job.key.kind == pb.BINARY_KIND_MODULE:
-        raise Refused(BuildStatus.UNSUPPORTED, "an ELF file for a kernel module: its names come as kallsyms")
     tables: list[RawSymbols] = []
     quality, traits, code, bounds = Quality.EMPTY, Traits.NONE, None, None
-    files = [ElfFile(descriptor) for descriptor in job.sources]
+    kinds = (ET_REL,) if job.key.kind == pb.BINARY_KIND_MODULE else (ET_EXEC, ET_DYN)
+    files = [ElfFile(descriptor, kinds) for descriptor in job.sources]
     for elf in files:
         ids = elf.section_build_ids() if elf.sections.size else elf.build_ids()
         _check_identity(job.key, ids)
@@ -60,11 +67,18 @@ def elf_parts(job: Job) -> TableParts:
     if code is None or not code.starts.size:
         raise Refused(BuildStatus.UNSUPPORTED, "no executable section or segment")
     raw = join(tables)
+    base = text_start(job.key.kind, raw, code) if job.key.counts_from_text else 0
+    if job.kallsyms is not None:
+        raw = with_listed(raw, kallsyms_of(job.kallsyms), base)
     symbols = choose(raw, code, bounds)
-    inlines, reason = _debug(job, files, code, symbols) if job.with_debug_data else (None, "")
-    if job.key.kind == pb.BINARY_KIND_KERNEL:
-        symbols, inlines = _from_text(raw, symbols, inlines)
-    return TableParts(TableFacts(job.key, Quality.DWARF if inlines is not None else quality, traits), symbols, inlines, reason)
+    debug = _debug(job, files, code, symbols) if job.with_debug_data else _Debug()
+    inlines = debug.inlines
+    if job.key.counts_from_text:
+        symbols, inlines = from_text(symbols, base), None if inlines is None else inlines.shifted(-base)
+    if inlines is not None and not debug.missing:
+        quality = Quality.DWARF
+    traits |= Traits.SPLIT if debug.missing else Traits.NONE
+    return TableParts(TableFacts(job.key, quality, traits), symbols, inlines, debug.reason, debug.missing)
 
 
 def _symbol_tables(elf: ElfFile) -> tuple[list[RawSymbols], Quality]:
@@ -102,8 +116,7 @@ def _symbols_by_segments(elf: ElfFile) -> list[RawSymbols]:
     return [] if extra is None else [extra]
 
 
-def _debug(job: Job, files: list[ElfFile], code: Ranges, symbols: Symbols) -> tuple[Inlines | None, str]:
-    """Inline chains and lines, or why there are none although there is debug data."""
+def _debug(job: Job, files: list[ElfFile], code: Ranges, symbols: Symbols) -> _Debug:
     budget = [MAX_INFLATED_BYTES]
     for elf in files:
         if not has_debug_info(elf):
@@ -112,24 +125,37 @@ def _debug(job: Job, files: list[ElfFile], code: Ranges, symbols: Symbols) -> tu
             data = load_debug_data(elf, budget)
             if job.supplement is not None:
                 data.supplement = load_debug_data(ElfFile(job.supplement, (ET_REL, ET_DYN)), budget)  # dwz makes it relocatable.
-            read = read_debug(data, code, Known(symbols.starts[symbols.flags == 0], _folded(symbols)))
+            read = read_debug(data, code, Known(symbols.starts[symbols.flags == 0], _folded(symbols)), _splits(job, budget))
         except Refused as refused:
-            return None, f"{refused.status}: {refused.reason}"
+            return _Debug(None, f"{refused.status}: {refused.reason}")
         except OutOfTime as error:
-            return None, f"{BuildStatus.LIMIT}: {error}"
+            return _Debug(None, f"{BuildStatus.LIMIT}: {error}")
         except MemoryError:
-            return None, f"{BuildStatus.LIMIT}: debug data needs too much memory"
+            return _Debug(None, f"{BuildStatus.LIMIT}: debug data needs too much memory")
         if read.inlines is None:
-            return None, f"{BuildStatus.MALFORMED}: no code in {read.units} units of debug data, {read.broken_units} broken"
-        return read.inlines, _lacks(read)
-    return None, ""
+            return _Debug(None, f"{BuildStatus.MALFORMED}: no code in {read.units} units of debug data, {read.broken_units} broken")
+        return _Debug(read.inlines, _lacks(read), read.missing)
+    return _Debug()
+
+
+def _splits(job: Job, budget: list[int]) -> list[DebugData]:
+    """Debug data of the .dwo and .dwp files; one that is broken is as if it were not there."""
+    found, place = [], 0
+    for size in job.split_sizes if job.splits is not None else ():
+        try:
+            found.append(load_split_data(ElfFile(job.splits or 0, (ET_REL, ET_EXEC, ET_DYN), (place, size)), budget))
+        except Refused as refused:
+            if refused.status == BuildStatus.LIMIT:
+                raise
+        place += size
+    return found
 
 
 def _lacks(read: ReadDebug) -> str:
     """What of the debug data is not in the table; "" for nothing."""
     if read.broken_units:
         return f"{BuildStatus.MALFORMED}: {read.broken_units} units are broken"
-    return f"{BuildStatus.UNSUPPORTED}: {read.split_units} units keep their calls in .dwo files" if read.split_units else ""
+    return f"{BuildStatus.UNSUPPORTED}: {len(read.missing)} units keep their calls in .dwo files that are not here" if read.missing else ""
 
 
 def _folded(symbols: Symbols) -> dict[int, bytes]:
@@ -141,30 +167,6 @@ def _folded(symbols: Symbols) -> dict[int, bytes]:
         if plain_name(symbols.alias_blob[low:high].tobytes().partition(b"@")[0]) != plain_name(name.partition(b"@")[0]):
             found[int(symbols.starts[symbol])] = name
     return found
-
-
-def _from_text(raw: RawSymbols, symbols: Symbols, inlines: Inlines | None) -> tuple[Symbols, Inlines | None]:
-    """The same, counted from _text as places in the kernel are."""
-    blob = raw.strings.tobytes()
-    at = blob.find(b"\0" + TEXT_START + b"\0") + 1
-    rows = np.flatnonzero(raw.name_starts == at) if at else np.zeros(0, np.intp)
-    if not rows.size:
-        raise Refused(BuildStatus.UNSUPPORTED, "a kernel without the symbol _text")
-    start = raw.starts[rows[0]]
-    keep = symbols.starts >= start
-    if not keep.all():
-        raise Refused(BuildStatus.UNSUPPORTED, "a kernel with code before _text")
-    shifted = Symbols(
-        symbols.starts - start,
-        symbols.ends - start,
-        symbols.flags,
-        symbols.name_bounds,
-        symbols.blob,
-        symbols.alias_symbols,
-        symbols.alias_bounds,
-        symbols.alias_blob,
-    )
-    return shifted, None if inlines is None else inlines.shifted(-int(start))
 
 
 def _check_identity(key: BinaryKey, ids: BuildIds) -> None:

@@ -6,10 +6,14 @@ apart nothing else; tables and DWARF are for the jailed child (server/symbols/bu
 .gnu_debuglink and .gnu_debugaltlink as "Separate Debug Files" of the GDB manual and dwz(1) have them.
 """
 
+import io
 import os
 import struct
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+import zstandard
 
 from server.symbols.build_result import BuildStatus, Refused
 from server.symbols.identity import MAX_BUILD_ID_BYTES, MIN_BUILD_ID_BYTES
@@ -117,6 +121,36 @@ def probe(descriptor: int) -> Probe:
         alt_link=_alt_link(_content(descriptor, present, b".gnu_debugaltlink")),
         code_sizes=tuple(s.memory_size for s in segments if s.kind == PT_LOAD and s.flags & PF_X),
     )
+
+
+def first_bytes(descriptor: int, most: Mapping[bytes, int]) -> tuple[str, dict[bytes, bytes]]:
+    """Byte order, "<" or ">", and what some sections begin with, inflated; those that are not there are left out.
+
+    Raises Refused like probe().
+    """
+    probe(descriptor)
+    start = os.pread(descriptor, 64, 0)
+    is_64, order = start[4] == 2, "<" if start[5] == 1 else ">"
+    found: dict[bytes, bytes] = {}
+    for section in _sections(descriptor, start, is_64, order):
+        if section.name not in most or section.kind == SHT_NOBITS or not section.size:
+            continue
+        size = most[section.name]
+        raw = _read(descriptor, section.offset, min(section.size, size))
+        if section.flags & SHF_COMPRESSED:
+            (kind,), raw = struct.unpack_from(order + "I", raw.ljust(4, b"\0")), raw[24 if is_64 else 12 :]
+            raw = _inflated_start(raw, size, is_zstd=kind == 2)
+        found.setdefault(section.name, raw)
+    return order, found
+
+
+def _inflated_start(raw: bytes, size: int, *, is_zstd: bool) -> bytes:
+    try:
+        if is_zstd:
+            return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(io.BytesIO(raw)).read(size)
+        return zlib.decompressobj().decompress(raw, size)
+    except (zlib.error, zstandard.ZstdError):
+        return b""
 
 
 def _read(descriptor: int, offset: int, size: int) -> bytes:

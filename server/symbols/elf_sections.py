@@ -14,6 +14,7 @@ import zstandard
 
 from server.symbols.build_result import BuildStatus, Refused
 from server.symbols.elf import SHF_COMPRESSED, SHT_NOBITS, ElfFile
+from server.symbols.relocations import relocated
 
 MAX_INFLATED_BYTES = 640 << 20
 """All sections of one build together."""
@@ -42,7 +43,13 @@ class SectionReader:
         found = self._find(name)
         if found is None:
             return b""
-        section, is_gnu = found
+        return (
+            relocated(self._elf, self._places.get(name), self._inflated(name, *found))
+            if self._elf.is_relocatable
+            else self._inflated(name, *found)
+        )
+
+    def _inflated(self, name: str, section: "np.void", is_gnu: bool) -> bytes:
         offset, size = int(section["offset"]), int(section["size"])
         raw = self._elf.read(offset, min(size, self._elf.size))
         if int(section["flags"]) & SHF_COMPRESSED:

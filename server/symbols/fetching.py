@@ -26,6 +26,7 @@ _OUTCOMES = {
     Answer.LIMIT: Outcome.LIMIT,
     Answer.UNREACHABLE: Outcome.UNREACHABLE,
 }
+_WITH_FILES = (pb.BINARY_KIND_ELF, pb.BINARY_KIND_KERNEL, pb.BINARY_KIND_MODULE)
 Clock = Callable[[], float]
 
 
@@ -90,4 +91,4 @@ class Fetching:
 
 def may_be_fetched(key: BinaryKey) -> bool:
     """Only true build ids leave this server: what agents made themselves, and Go's, are nobody else's business (B13)."""
-    return key.kind == pb.BINARY_KIND_ELF and key.build_id_kind == pb.BUILD_ID_KIND_GNU and not key.flaw()
+    return key.kind in _WITH_FILES and key.build_id_kind == pb.BUILD_ID_KIND_GNU and not key.flaw()

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,7 +21,7 @@ from server.profile.names import FrameColumns, FrameNames
 from server.store.protocol import BinaryInfo
 from server.symbols.build_result import BuildResult, BuildStatus, Quality, Refused
 from server.symbols.debug_links import probe_or_none
-from server.symbols.elf_probe import probe
+from server.symbols.elf_probe import Probe, probe
 from server.symbols.fetching import Fetching
 from server.symbols.history import History, Record
 from server.symbols.identity import BinaryKey, key_of
@@ -32,9 +31,12 @@ from server.symbols.namebook import Binaries, NameBook
 from server.symbols.settings import SymbolSettings
 from server.symbols.source_files import BETTER_IS_HERE, Held, SourceFiles, held_of, held_of_file, quality_of, worth_of
 from server.symbols.sources import Origin, Source
-from server.symbols.table import Table
+from server.symbols.split_files import split_held
+from server.symbols.split_ids import split_ids
+from server.symbols.table import Table, Traits
 from server.symbols.table_cache import TableCache
 from server.symbols.uploads import Delivered, SymbolUploads
+from server.symbols.work_queue import WorkQueue
 from server.symbols.workshop import Stores, Workshop
 
 log = logging.getLogger(__name__)
@@ -89,8 +91,7 @@ class Namer:
         self._generation = 0
         self._without_common: set[BinaryKey] = set()
         """Those that may lack what dwz moved into another file."""
-        self._workers = ThreadPoolExecutor(WORKERS, "symbols")
-        self._running: set[Future[None]] = set()
+        self._queue = WorkQueue(WORKERS, "symbols")
         self._fetching = Fetching(settings, self._ledger, self._history, self._take, (clock, unix_clock))
 
     @property
@@ -172,6 +173,9 @@ class Namer:
             seen = probe(descriptor)
         except Refused as refused:
             raise BadRequest(f"the file is refused: {refused.reason}") from refused
+        ids = split_ids(descriptor)
+        if ids:
+            return self._take_split(ids, descriptor, seen)
         held = held_of_file(seen, content_hash(descriptor))
         if not held.is_known:
             raise BadRequest("the file is refused: it has no build id, and without its code nothing tells which binary it belongs to")
@@ -181,6 +185,18 @@ class Namer:
         if refusal not in ("", BETTER_IS_HERE) and not binaries:
             raise Overloaded(f"the file cannot be kept: {refusal}")
         return Taken(held.build_id.hex(), binaries, refusal == BETTER_IS_HERE)
+
+    def _take_split(self, ids: frozenset[int], descriptor: int, seen: Probe) -> Taken:
+        """Keep a .dwo or .dwp file by its units, and make the tables that lack some of them."""
+        wanting = self._workshop.splits.wanting(ids)
+        refusals = {self._files.keep(split_held(one), Origin.UPLOAD, descriptor, seen) for one in {*wanting.values()} or {min(ids)}}
+        refused = sorted(refusals - {"", BETTER_IS_HERE})
+        if refused:
+            raise Overloaded(f"the file cannot be kept: {refused[0]}")
+        for key in wanting:
+            known = self._ledger.get(key)
+            self._start(partial(self._make, key, None if known is None else known.binary), key, descriptor)
+        return Taken("", len(wanting), is_known=False)
 
     def held(self, build_id: bytes) -> Quality:
         """How good what is held for a GNU build id is, as a table or as a file; EMPTY when there is nothing."""
@@ -196,9 +212,7 @@ class Namer:
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is looked for or built; False when that takes longer."""
-        with self._lock:
-            running = set(self._running)
-        return not running or not wait(running, timeout_s).not_done
+        return self._queue.wait_idle(timeout_s)
 
     def wanted_some(self, most: int) -> list[BinaryKey]:
         """At most so many of the binaries that agents should be asked for, others at each call until all had their turn."""
@@ -206,13 +220,17 @@ class Namer:
 
     def pending(self) -> int:
         """How many binaries are looked for or built right now. What debuginfod servers are asked for is left out: nobody waits."""
-        with self._lock:
-            return len(self._running)
+        return len(self._queue)
+
+    def look_at(self, binaries: Sequence[tuple[BinaryInfo, float]]) -> list[int]:
+        """Somebody looks at these binaries, each with its weight: they are named first. Gives row ids of those still without names."""
+        keys = self._queue.look_at({key_of(binary): weight for binary, weight in binaries})
+        return [binary.row_id for binary, _ in binaries if key_of(binary) in keys and self.state(binary).state == NameState.PENDING]
 
     def close(self) -> None:
         """Stop after what is being built now."""
         self._fetching.close()
-        self._workers.shutdown(wait=True, cancel_futures=True)
+        self._queue.close()
         self._uploads.close()
 
     def _meet(self, key: BinaryKey, binary: BinaryInfo) -> SymbolState:
@@ -222,18 +240,24 @@ class Namer:
             state = SymbolState(NameState.NONE, flaw)
         elif table is not None:
             state = _state_of(table)
-        elif (self._settings.local_files and not key.counts_from_text) or self._files.newest_unix_s(key):
+        elif self._has_sources(key):
             state = _LOOKING
         else:
             state = _ASKED
         known, is_first = self._ledger.begin(key, binary, state)
         if is_first and not flaw:
             self._without_common.add(key)
-            if state == _LOOKING:
+            if state == _LOOKING or (table is not None and table.facts.traits & Traits.SPLIT):  # What it lacks is not remembered.
                 self._start(lambda: self._make(key, binary), key)
             elif state.state == NameState.NAMED and state.quality != BEST:
                 self._start(lambda: self._look_for_news(key, binary), key)
         return known.state
+
+    def _has_sources(self, key: BinaryKey) -> bool:
+        """Whether it is worth looking here first; of the kernel there is a debug file or none, and its list comes from agents."""
+        if self._settings.local_files and not key.counts_from_text:
+            return True
+        return self._workshop.size_bytes(key, None) > 0
 
     def _table(self, binary: BinaryInfo) -> Table | None:
         state = self.state(binary).state
@@ -246,7 +270,9 @@ class Namer:
             self._ledger.forget(key_of(binary))
         return table
 
-    def _start(self, work: Callable[[], None], key: BinaryKey) -> None:
+    def _start(self, work: Callable[[], None], key: BinaryKey, came: int | None = None) -> None:
+        """Work on a binary in the background; `came` is the descriptor of a file that has just come for it."""
+
         def guarded() -> None:
             try:
                 work()
@@ -254,19 +280,18 @@ class Namer:
                 log.error("symbol work failed binary=%s reason=%s", key.digest, error)
                 self._ledger.set(key, SymbolState(NameState.FAILED, str(error)))
 
-        future = self._workers.submit(guarded)
-        with self._lock:
-            self._running.add(future)
-        future.add_done_callback(self._running.discard)
+        known = self._ledger.get(key)
+        here = self._workshop.size_bytes(key, None if known is None else known.binary)
+        self._queue.add(key, here + (0 if came is None else os.fstat(came).st_size), guarded)
 
     def _look_for_news(self, key: BinaryKey, binary: BinaryInfo) -> None:
-        if self._workshop.has_news(key):
+        if self._workshop.has_news(key, binary):
             self._make(key, binary)
 
     def _make(self, key: BinaryKey, binary: BinaryInfo | None, fresh: Source | None = None) -> None:
         """Make the table anew from all there is, and say how it ended."""
         if key.counts_from_text:
-            self._settle(key, None)
+            self._settle(key, self._workshop.make_kernel(key, fresh))
         else:
             self._settle(key, self._workshop.make(key, binary, fresh))
             self._without_common.add(key)
@@ -291,7 +316,7 @@ class Namer:
         refusal = "it is no ELF file" if seen is None else self._files.keep(held, source.origin, source.descriptor, seen)
         if refusal == BETTER_IS_HERE:
             return refusal, 0
-        keys = self._ledger.find(lambda key: not key.counts_from_text and held_of(key).digest == held.digest)
+        keys = self._ledger.find(lambda key: held_of(key).digest == held.digest)
         if not keys and held.build_id:  # It may be the common file of debug files that are here.
             sharing = self._lacking().get(held.build_id, [])
             for key in sharing:
@@ -301,7 +326,7 @@ class Namer:
         for key in keys:
             known = self._ledger.get(key)
             own = replace(source, descriptor=os.dup(source.descriptor))
-            self._start(partial(self._make_with, key, None if known is None else known.binary, own), key)
+            self._start(partial(self._make_with, key, None if known is None else known.binary, own), key, own.descriptor)
         return refusal, len(keys)
 
     def _lacking(self) -> dict[bytes, list[BinaryKey]]:
@@ -331,13 +356,13 @@ class Namer:
     def _deliver(self, delivered: Delivered) -> None:
         """Make the table of a finished upload in the background; the file behind the descriptor is gone when that is closed."""
         self._ledger.set(delivered.key, _BUILDING)
-        self._start(lambda: self._build_upload(delivered), delivered.key)
+        self._start(lambda: self._build_upload(delivered), delivered.key, delivered.descriptor)
 
     def _build_upload(self, delivered: Delivered) -> None:
         key, source = delivered.key, Source(Origin.AGENT, delivered.descriptor)
         try:
             if delivered.format == symbols_pb2.UPLOAD_FORMAT_KALLSYMS:
-                self._settle(key, self._workshop.make_kallsyms(key, source.descriptor))
+                self._settle(key, self._workshop.take_list(key, source.descriptor))
             else:
                 self._workshop.keep(key, source)
                 known = self._ledger.get(key)

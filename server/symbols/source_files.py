@@ -42,6 +42,8 @@ class Role(StrEnum):
 
     BINARY = "binary"
     DEBUG = "debug"
+    LIST = "list"
+    """The list of symbols of a running kernel or module (kallsyms)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,28 @@ class SourceFiles:
                 return f"it cannot be written: {error.strerror}"
         return ""
 
+    def keep_list(self, key: BinaryKey, descriptor: int) -> str:
+        """Keep a copy of the list of a kernel or module in place of an older one. Says why it was not kept; "" when it was."""
+        with self._lock:
+            try:
+                refusal = refusal_for_room(self._root, os.fstat(descriptor).st_size, self._free_min_bytes)
+                if not refusal:
+                    place = self._place(held_of(key))
+                    place.mkdir(parents=True, exist_ok=True)
+                    self._copy(descriptor, place / _list_name(key))
+                    self._evict()
+                return refusal
+            except OSError as error:
+                log.warning("list of symbols not kept reason=%s", error.strerror)
+                return f"it cannot be written: {error.strerror}"
+
+    def open_list(self, key: BinaryKey) -> int | None:
+        """The list of a kernel or module; the caller closes it."""
+        try:
+            return os.open(self._place(held_of(key)) / _list_name(key), OPEN_FLAGS | os.O_NOFOLLOW)
+        except OSError:
+            return None
+
     def open(self, key: BinaryKey, code_sizes: Sequence[int]) -> list[Source]:
         """The files of a binary, the binary itself first; the caller closes them.
 
@@ -139,6 +163,8 @@ class SourceFiles:
         """
         found = []
         for path in self._files_of(key):
+            if path.name.startswith(f"{Role.LIST}."):
+                continue
             with contextlib.suppress(OSError):
                 descriptor = os.open(path, OPEN_FLAGS | os.O_NOFOLLOW)
                 seen = probe_or_none(descriptor)
@@ -156,6 +182,14 @@ class SourceFiles:
         with contextlib.suppress(OSError):
             return max((self._worth(path) for path in self._files(held)), default=0)
         return 0
+
+    def kept_bytes(self, key: BinaryKey) -> int:
+        """Of the files of a binary together."""
+        size = 0
+        for path in self._files_of(key):
+            with contextlib.suppress(OSError):
+                size += path.stat().st_size
+        return size
 
     def newest_unix_s(self, key: BinaryKey) -> float:
         """When the newest file of a binary came; 0 when there is none."""
@@ -228,6 +262,10 @@ class SourceFiles:
             shutil.rmtree(path, ignore_errors=True)
             total -= size
             log.info("symbol sources left the disk bytes=%d", size)
+
+
+def _list_name(key: BinaryKey) -> str:
+    return f"{Role.LIST}.{Origin.AGENT}.{key.content_hash.hex()}" if key.content_hash else f"{Role.LIST}.{Origin.AGENT}"
 
 
 def _pieces(descriptor: int) -> Iterator[bytes]:

@@ -22,6 +22,8 @@ class Origin(StrEnum):
     """Had from one of the configured servers."""
     COMMON = "common"
     """The file into which dwz moved what several debug files share, from wherever it was had."""
+    SPLIT = "split"
+    """The .dwo and .dwp files into which a compiler split debug data, from wherever they were had."""
 
 
 @dataclass(frozen=True, slots=True)

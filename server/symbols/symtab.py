@@ -110,7 +110,7 @@ def choose(raw: RawSymbols, code: Ranges, functions: Ranges | None = None) -> Sy
     free = _free(pieces, raw.starts[rows[~is_sized]])
     bare_rows, room_ends = rows[~is_sized][free], (raw.starts[rows] + rooms)[~is_sized][free]
     known = np.zeros(0, np.uint64) if functions is None else functions.starts
-    bare = _up_to_the_next(names.best(bare_rows, room_ends), raw.starts, np.union1d(pieces[0], known))
+    bare = _up_to_the_next(names.best(bare_rows, room_ends), raw.starts, np.concatenate([pieces[0], known]))
     unnamed = _unnamed(functions, code, (np.concatenate([pieces[0], bare[0]]), np.concatenate([pieces[1], bare[1]])))
     return _symbols(names, pieces, bare, unnamed)
 
@@ -150,23 +150,29 @@ class _Names:
     def __init__(self, raw: RawSymbols, lengths: I64) -> None:
         self.raw = raw
         self.lengths = lengths
+        self._strings = raw.strings.tobytes()
         self._aliases: list[tuple[I64, I64]] = []
 
     def text(self, row: int) -> bytes:
         """The name of a symbol."""
         start = int(self.raw.name_starts[row])
-        return self.raw.strings[start : start + int(self.lengths[row])].tobytes()
+        return self._strings[start : start + int(self.lengths[row])]
+
+    def texts(self, rows: I64) -> list[bytes]:
+        """The names of some symbols."""
+        starts = self.raw.name_starts[rows]
+        strings = self._strings  # Slices of it: an index for each byte would be eight times as large as all names together.
+        return [strings[start:end] for start, end in zip(starts.tolist(), (starts + self.lengths[rows]).tolist(), strict=True)]
 
     def _differ(self, rows: I64, others: I64) -> npt.NDArray[np.bool_]:
         """Whether two symbols each have different names; only bytes of names of one length are looked at."""
         differ: npt.NDArray[np.bool_] = self.lengths[rows] != self.lengths[others]
         alike = np.flatnonzero(~differ)
         if alike.size:
-            lengths = self.lengths[rows[alike]]
-            bounds = bounds_of(lengths).astype(np.int64)[:-1]
-            inside = np.arange(int(lengths.sum())) - np.repeat(bounds, lengths)
-            mine, other = (self.raw.strings[np.repeat(self.raw.name_starts[some[alike]], lengths) + inside] for some in (rows, others))
-            differ[alike] = np.logical_or.reduceat(mine != other, bounds)
+            same = self.raw.name_starts[rows[alike]] == self.raw.name_starts[others[alike]]
+            alike = alike[~same]
+            pairs = zip(self.texts(rows[alike]), self.texts(others[alike]), strict=True)
+            differ[alike] = np.fromiter((mine != other for mine, other in pairs), np.bool_, alike.size)
         return differ
 
     def best(self, rows: I64, ends: U64) -> tuple[I64, U64]:
@@ -185,10 +191,11 @@ class _Names:
         differs = np.zeros(rows.size, np.bool_)
         differs[others] = self._differ(rows[others], rows[head_of[others]])
         is_tied = differs & (raw.ranks[rows] == raw.ranks[rows[head_of]]) & (self.lengths[rows] == self.lengths[rows[head_of]])
-        for place in np.flatnonzero(is_tied).tolist():
-            head = int(head_of[place])
-            if self.text(int(rows[place])) < self.text(int(chosen[head])):
-                chosen[head] = rows[place]
+        tied = np.flatnonzero(is_tied)
+        lowest = dict(zip(head_of[tied].tolist(), self.texts(rows[head_of[tied]]), strict=True))
+        for head, row, name in zip(head_of[tied].tolist(), rows[tied].tolist(), self.texts(rows[tied]), strict=True):
+            if name < lowest[head]:
+                chosen[head], lowest[head] = row, name
         of = chosen[head_of]
         some = np.flatnonzero(of != rows)
         some = some[self._differ(rows[some], of[some])]
@@ -205,7 +212,7 @@ class _Names:
         if int(self.lengths[rows[is_there]].sum()) > MAX_BLOB_BYTES:
             raise TooMany(f"more than {MAX_BLOB_BYTES} bytes of other names")
         numbers = order[places[is_there]]
-        found = {(number, len(name), name) for number, name in zip(numbers.tolist(), map(self.text, rows[is_there].tolist()), strict=True)}
+        found = {(number, len(name), name) for number, name in zip(numbers.tolist(), self.texts(rows[is_there]), strict=True)}
         ranked = sorted(found)
         return np.array([number for number, _, _ in ranked], np.int64), [name for _, _, name in ranked]
 
@@ -270,7 +277,7 @@ def _up_to_the_next(bare: tuple[I64, U64], all_starts: U64, stops: U64) -> tuple
     starts = all_starts[rows]
     if not rows.size:
         return starts, ends, rows
-    stops = np.union1d(starts, stops)
+    stops = np.sort(np.concatenate([starts, stops]), kind="stable")
     following = np.searchsorted(stops, starts, "right")
     nearest = stops[np.minimum(following, stops.size - 1)]
     return starts, np.where(following < stops.size, np.minimum(ends, nearest), ends), rows
@@ -296,7 +303,6 @@ def _unnamed(functions: Ranges | None, code: Ranges, named: tuple[U64, U64]) -> 
 
 
 def _symbols(names: _Names, sized: tuple[U64, U64, I64], bare: tuple[U64, U64, I64], unnamed: tuple[U64, U64]) -> Symbols:
-    raw = names.raw
     counts = [sized[0].size, bare[0].size, unnamed[0].size]
     starts = np.concatenate([sized[0], bare[0], unnamed[0]])
     order = np.argsort(starts, kind="stable")
@@ -309,14 +315,13 @@ def _symbols(names: _Names, sized: tuple[U64, U64, I64], bare: tuple[U64, U64, I
     total = int(bounds[-1])
     if total > MAX_BLOB_BYTES:
         raise TooMany(f"{total} bytes of names, at most {MAX_BLOB_BYTES} are read")
-    shifts = np.where(has_name, raw.name_starts[rows] if raw.starts.size else 0, 0) - bounds[:-1].astype(np.int64)
     alias_symbols, aliases = names.aliases(rows)
     return Symbols(
         starts=starts[order],
         ends=np.concatenate([sized[1], bare[1], unnamed[1]])[order],
         flags=flags,
         name_bounds=bounds,
-        blob=raw.strings[np.repeat(shifts, lengths) + np.arange(total)],
+        blob=np.frombuffer(b"".join(names.texts(rows[has_name])), np.uint8),
         alias_symbols=alias_symbols.astype(np.uint32),
         alias_bounds=bounds_of(np.array([len(name) for name in aliases], np.int64)),
         alias_blob=np.frombuffer(b"".join(aliases), np.uint8),

@@ -45,6 +45,8 @@ class Traits(IntFlag):
 
     NONE = 0
     GO = 1
+    SPLIT = 2
+    """Inlined calls of some units are in .dwo files that were not there."""
 
 
 class _Section(IntEnum):

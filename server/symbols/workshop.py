@@ -10,12 +10,12 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import symbols_pb2
 from server.store.protocol import BinaryInfo
-from server.symbols.build_result import BuildResult, BuildStatus
+from server.symbols.build_result import BuildResult, BuildStatus, Quality
 from server.symbols.builder import BuildOrder, build_table
 from server.symbols.debug_links import open_by_alt_link, open_by_build_id, probe_or_none
 from server.symbols.elf_probe import Probe
@@ -25,6 +25,7 @@ from server.symbols.local import open_sources
 from server.symbols.settings import SymbolSettings
 from server.symbols.source_files import SourceFiles, held_of, worth_of
 from server.symbols.sources import Origin, Source, close_all
+from server.symbols.split_files import SplitFiles
 from server.symbols.table_cache import TableCache
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class Workshop:
     def __init__(self, settings: SymbolSettings, stores: Stores) -> None:
         self._settings = settings
         self._stores = stores
+        self.splits = SplitFiles(settings, stores.files)
 
     def make(self, key: BinaryKey, binary: BinaryInfo | None, fresh: Source | None = None) -> BuildResult | None:
         """Make the table of an ELF file from what there is. None when there is no source at all.
@@ -76,35 +78,74 @@ class Workshop:
                 if not self._is_of_this_code(key, binary, fresh):
                     fresh = None
             sources = [*([] if fresh is None else [fresh]), *here, *kept]
-            return self._make_from(key, [_Seen(source, probe_or_none(source.descriptor)) for source in sources]) if sources else None
+            seen = [_Seen(source, probe_or_none(source.descriptor)) for source in sources]
+            return self._make_from(key, binary, seen) if sources else None
         finally:
             close_all([*here, *kept])
 
-    def make_kallsyms(self, key: BinaryKey, descriptor: int) -> BuildResult:
-        """Make the table of a kernel or module from its own list."""
+    def make_kernel(self, key: BinaryKey, fresh: Source | None = None) -> BuildResult | None:
+        """Make the table of a kernel or module from its debug file, its own list, or both. None when there is neither."""
+        kept = self._stores.files.open(key, ())
+        listed = self._stores.files.open_list(key)
+        debug = self._open_debug_root(key)
+        sources = [*([] if fresh is None else [fresh]), *debug, *kept]
+        try:
+            seen = [_Seen(source, probe_or_none(source.descriptor)) for source in sources]
+            best = max(seen, key=lambda one: one.worth, default=None)
+            result = None if best is None else self._make_from_best(key, None, [best], None, listed)
+            is_made = result is not None and result.status == BuildStatus.OK
+            if listed is None:  # The agents are asked for it: it names the kernel whatever the file is worth.
+                return result if is_made else None
+            if is_made:
+                self._stores.history.note(key, self._stores.history.attempt(Origin.AGENT, "", Outcome.OK, "", Quality.FULL.name.lower()))
+                return result
+            result = self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_KALLSYMS, [listed]))
+            self._note(key, Source(Origin.AGENT, listed), result)
+            return result
+        finally:
+            close_all([*debug, *kept])
+            if listed is not None:
+                os.close(listed)
+
+    def take_list(self, key: BinaryKey, descriptor: int) -> BuildResult | None:
+        """Keep the list of a kernel or module that an agent sent, and make the table anew."""
+        if not self._stores.files.keep_list(key, descriptor):
+            return self.make_kernel(key)
         result = self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_KALLSYMS, [descriptor]))
         self._note(key, Source(Origin.AGENT, descriptor), result)
         return result
 
-    def has_news(self, key: BinaryKey) -> bool:
+    def has_news(self, key: BinaryKey, binary: BinaryInfo | None) -> bool:
         """Whether a file has come to be here since sources were last tried."""
+        if self.splits.has_news(key, binary):
+            return True
         attempts = self._stores.history.record(key).attempts
         tried = max((a.at_unix_s for a in attempts if a.origin in _SENT), default=0.0)
         if self._stores.files.newest_unix_s(key) > tried - _COARSE_S:
             return True
-        debug = open_by_build_id(key.build_id_kind, key.build_id, self._settings.debug_roots) if self._settings.local_files else None
-        if debug is None:
-            return False
-        came = os.fstat(debug).st_ctime
-        os.close(debug)
+        debug = self._open_debug_root(key)
+        came = max((os.fstat(source.descriptor).st_ctime for source in debug), default=0.0)
+        close_all(debug)
         return came > max((a.at_unix_s for a in attempts if a.origin == Origin.DEBUG_ROOT), default=0.0) - _COARSE_S
+
+    def size_bytes(self, key: BinaryKey, binary: BinaryInfo | None) -> int:
+        """About how many bytes there are to read for a table."""
+        size = self._stores.files.kept_bytes(key)
+        size += binary.size_bytes if binary is not None and not key.counts_from_text else 0
+        debug = self._open_debug_root(key)
+        size += sum(os.fstat(source.descriptor).st_size for source in debug)
+        close_all(debug)
+        return size
+
+    def _open_debug_root(self, key: BinaryKey) -> list[Source]:
+        debug = open_by_build_id(key.build_id_kind, key.build_id, self._settings.debug_roots) if self._settings.local_files else None
+        return [] if debug is None else [Source(Origin.DEBUG_ROOT, debug)]
 
     def _open_here(self, key: BinaryKey, binary: BinaryInfo | None) -> list[Source]:
         if not self._settings.local_files:
             return []
         if binary is None:
-            debug = open_by_build_id(key.build_id_kind, key.build_id, self._settings.debug_roots)
-            return [] if debug is None else [Source(Origin.DEBUG_ROOT, debug)]
+            return self._open_debug_root(key)
         found = open_sources(binary, self._settings.debug_roots)
         for origin, words in ((Origin.RUNNING_FILE, "not on this host"), (Origin.DEBUG_ROOT, "no debug file on this host")):
             if all(source.origin != origin for source in found):
@@ -127,13 +168,16 @@ class Workshop:
         close_all(source for source in kept if source.origin == origin)
         return [source for source in kept if source.origin != origin]
 
-    def _make_from(self, key: BinaryKey, seen: Sequence[_Seen]) -> BuildResult:
+    def _make_from(self, key: BinaryKey, binary: BinaryInfo | None, seen: Sequence[_Seen]) -> BuildResult:
         best = _best_pair(seen)
         with self._common_file(key, best) as common:
-            return self._make_from_best(key, best, common)
+            return self._make_from_best(key, binary, best, common)
 
-    def _make_from_best(self, key: BinaryKey, best: Sequence[_Seen], common: int | None) -> BuildResult:
-        result = self._build(BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, [s.source.descriptor for s in best], common))
+    def _make_from_best(
+        self, key: BinaryKey, binary: BinaryInfo | None, best: Sequence[_Seen], common: int | None, listed: int | None = None
+    ) -> BuildResult:
+        order = BuildOrder(key, symbols_pb2.UPLOAD_FORMAT_ELF, [s.source.descriptor for s in best], common, kallsyms=listed)
+        result = self._with_splits(order, binary, self._build(order))
         if result.status == BuildStatus.OK:
             for each in best:
                 self._note(key, each.source, result)
@@ -146,6 +190,26 @@ class Workshop:
             if single.status == BuildStatus.MALFORMED and each.source.origin in _SENT:
                 self._stores.files.drop(key, each.source.origin)
         return next((single for _, single in alone if single.status == BuildStatus.OK), result)
+
+    def _with_splits(self, order: BuildOrder, binary: BinaryInfo | None, result: BuildResult) -> BuildResult:
+        """The same with the .dwo and .dwp files that the first look asked for, as far as they are here."""
+        key, missing = order.key, result.missing
+        bundle = self.splits.bundle(key, binary, missing) if missing else None
+        if bundle is not None:
+            try:
+                again = self._build(replace(order, splits=bundle.descriptor, split_sizes=bundle.sizes))
+            finally:
+                os.close(bundle.descriptor)
+            result = again if again.status == BuildStatus.OK else result
+        if result.status == BuildStatus.OK:
+            self.splits.note(key, result.missing)
+        if missing:
+            name = os.fsdecode(result.missing[0].name).rpartition("/")[2] if result.missing else ""
+            more = f" and {len(result.missing) - 1} more" if len(result.missing) > 1 else ""
+            words = f"parts of the debug data are in files that are not here: {name}{more}" if name else ""
+            outcome = Outcome.NOT_FOUND if result.missing else Outcome.OK
+            self._stores.history.note(key, self._stores.history.attempt(Origin.SPLIT, "", outcome, words))
+        return result
 
     @contextmanager
     def _common_file(self, key: BinaryKey, best: Sequence[_Seen]) -> Iterator[int | None]:

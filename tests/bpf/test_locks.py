@@ -66,7 +66,8 @@ def observing_locks(
         tables = TableSource(SourceSettings(directory))
         closing.callback(tables.close)
         assert suite.cpu.unwind_maps is not None
-        unwinder = Unwinder(suite.cpu.unwind_maps, Sources(processes.get, processes.watch(), processes.open_binary, tables))
+        sources = Sources(processes.get, processes.watch(), processes.open_binary, processes.files_of, tables)
+        unwinder = Unwinder(suite.cpu.unwind_maps, sources)
         observer = LockObserver(suite.cpu, processes, unwinder)
         observer.suite, observer.kind = suite, group.kinds[0]
         yield observer

@@ -31,8 +31,8 @@ class Expectation:
 
 EXPECTATIONS: Mapping[str, Expectation] = {
     "5.10": Expectation(is_unwinding=True, why="older than the hazard, which came with 5.19 (parca-dev/parca-agent#1675)"),
-    "6.1": Expectation(is_unwinding=True, why="the hazard of parca-dev/parca-agent#1675 is mended since 6.1.28"),
-    "6.12": Expectation(is_unwinding=True, why="newer than the hazard, which ended with 6.3.2"),
+    "6.1": Expectation(is_unwinding=True, why="the hazard of parca-dev/parca-agent#1675 is mended since 6.1.36"),
+    "6.12": Expectation(is_unwinding=True, why="newer than the hazard, which ended with 6.3.10"),
 }
 REQUIRED = ("6.1", "6.12")
 """A run of everything fails when the sources do not offer these."""

@@ -17,6 +17,7 @@ from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import columns
 from server.profile.names import CodeKind, FrameColumns, FrameNames, FunctionTable
 from server.query.trees import Binaries
+from server.store.protocol import BinaryInfo
 
 Index = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -155,6 +156,12 @@ class FleetNamer:
 
     def __init__(self) -> None:
         self.generation = 1
+
+    def pending(self) -> int:
+        return 0
+
+    def look_at(self, binaries: Sequence[tuple[BinaryInfo, float]]) -> list[int]:
+        raise AssertionError("nothing is being made")
 
     def names(self, frames: FrameColumns, binaries: Binaries, strings: Sequence[bytes], service: str = "") -> FrameNames:
         """See server.query.trees.Namer."""

@@ -243,6 +243,12 @@ def diff_rows(root: Pair, search: str) -> list[Json]:
     return rows
 
 
+def per_of(rate: str, total_ns: int, seconds: float) -> Json:
+    """What a side's values are said per: requests when a rate was given."""
+    count = float(rate) * seconds if rate else seconds
+    return {"unit": "request" if rate else "second", "count": count, "total": total_ns / count}
+
+
 _NOTE = "HTTP/3 for everybody\nticket 4711"
 
 

@@ -282,6 +282,7 @@ def _quality(scenario: str, total: int) -> Json:
         "unwind_stopped_share": 0.003, "kernel_hidden_share": 0.031 if scenario == "partial" else 0.0,
         "unknown_share": 0.0, "whole_share": 0.998, "hosts": 0 if scenario == "empty" else 41 if scenario == "partial" else 44,
         "hosts_silent": ["web-3", "web-9", "web-12"] if scenario == "partial" else [],
+        "naming": 3 if scenario == "naming" else 0,
     }  # fmt: skip
 
 
@@ -325,7 +326,7 @@ def _diff_head(root: diffs.Pair, asked: dict[str, str], is_first: bool) -> Json:
     return {
         "query": asked[side], "from_s": start_s, "until_s": end_s, "seconds": end_s - start_s, "total": total * TICK_NS,
         "samples": total, "hosts": 44 if total else 0, "replicates": 32 if total else 0, "is_empty": not total,
-        "quality": _quality("normal", total),
+        "quality": _quality("normal", total), "per": diffs.per_of(asked.get(f"{side}_rate", ""), total * TICK_NS, end_s - start_s),
     }  # fmt: skip
 
 

@@ -123,7 +123,8 @@ def observing(
         if profiler.unwind_maps is not None:
             tables = TableSource(SourceSettings(directory))
             closing.callback(tables.close)
-            unwinder = Unwinder(profiler.unwind_maps, Sources(processes.get, processes.watch(), processes.open_binary, tables))
+            sources = Sources(processes.get, processes.watch(), processes.open_binary, processes.files_of, tables)
+            unwinder = Unwinder(profiler.unwind_maps, sources)
         yield Observer(profiler, processes, unwinder)
 
 

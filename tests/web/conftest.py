@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import parse_qs
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect
@@ -52,6 +53,11 @@ class Opened:
             self.page.wait_for_timeout(20)
 
 
+def asked_of(page: Page) -> dict[str, list[str]]:
+    """Parameters of the address as the page itself has them: what Playwright knows of it comes a little later."""
+    return parse_qs(str(page.evaluate("location.search"))[1:])
+
+
 Open = Callable[..., Opened]
 Theme = Literal["light", "dark"]
 
@@ -84,8 +90,7 @@ def open_page(browser: Browser) -> Iterator[Open]:
         context = browser.new_context(
             viewport={"width": width_px, "height": 900},
             color_scheme=theme,
-            timezone_id="UTC",
-            **options,  # type: ignore[arg-type]
+            **{"timezone_id": "UTC"} | options,  # type: ignore[arg-type]
         )
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)

@@ -2,12 +2,13 @@
 """Comparing two sides: how one gets there, the three shapes, the brushes, the table, and what is said of an empty side."""
 
 import re
-from urllib.parse import parse_qs, quote, urlsplit
+from datetime import datetime, timedelta, timezone
+from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
 
 from tests.support.page_server import NOW_S
-from tests.web.conftest import Open, Opened
+from tests.web.conftest import Open, Opened, asked_of
 
 QUERY = quote('cpu{service="checkout"}')
 BEFORE = f"/compare?a={QUERY}&a_from={NOW_S - 1800}&a_until={NOW_S - 900}&b={QUERY}&b_from={NOW_S - 900}&b_until={NOW_S}"
@@ -15,7 +16,7 @@ BEFORE = f"/compare?a={QUERY}&a_from={NOW_S - 1800}&a_until={NOW_S - 900}&b={QUE
 
 def asked(page: Page) -> dict[str, str]:
     """Parameters of the address."""
-    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+    return {name: values[0] for name, values in asked_of(page).items()}
 
 
 def ranges(page: Page) -> tuple[int, ...]:
@@ -25,7 +26,11 @@ def ranges(page: Page) -> tuple[int, ...]:
 
 def drag(opened: Opened, start: float, end: float) -> None:
     """Drag on the timeline; places are shares of its plot."""
-    box = opened.page.locator(".timeline-canvas").bounding_box()
+    canvas = opened.page.locator(".timeline-canvas")
+    # It answers as soon as it is read; before that there is nothing to drag.
+    canvas.hover(position={"x": 500, "y": 60})
+    expect(opened.page.locator(".timeline-numbers")).not_to_be_empty()
+    box = canvas.bounding_box()
     assert box is not None
     left, width, y = box["x"] + 52, box["width"] - 64, box["y"] + 60
     opened.page.mouse.move(left + width * start, y)
@@ -127,7 +132,6 @@ def test_brushes_are_moved_stretched_and_drawn_anew(open_page: Open) -> None:
     opened.wait_for_graph()
     # The plot holds both ranges and an eighth before them: A begins at 0.107, B at 0.554 of its width.
     drag(opened, 0.3, 0.2)
-    page.wait_for_timeout(50)
     a_from, a_until, *b = ranges(page)
     assert a_until - a_from in (900, 901)
     assert -2040 < a_from < -1960
@@ -161,6 +165,131 @@ def test_a_side_is_chosen_by_pickers_and_by_words(open_page: Open) -> None:
     page.get_by_role("button", name="Take this selector").click()
     expect(side.locator(".side-raw")).to_have_text('cpu{service="checkout",host!="web-1"}')
     expect(side.get_by_role("button", name="Filter by host")).to_be_hidden()
+
+
+def test_every_key_of_the_list_works_on_a_comparison(open_page: Open) -> None:
+    opened = open_page(f"{BEFORE}&shape=union")
+    page = opened.page
+    opened.wait_for_graph()
+    canvas = page.locator(".flame-canvas")
+
+    def press(key: str) -> dict[str, str]:
+        canvas.press(key)
+        return asked(page)
+
+    def selected() -> str:
+        return re.split("; | in ", page.locator(".flame p[aria-live]").inner_text())[0]
+
+    def chosen() -> str:
+        """A frame below the root, when nothing is being read any more."""
+        expect(page.locator("[aria-busy=true]")).to_have_count(0)
+        for key in ("Escape", "ArrowDown", "ArrowDown"):
+            press(key)
+        return selected()
+
+    name = chosen()
+    press("ArrowLeft")
+    assert selected() not in (name, "all")
+    press("ArrowRight")
+    assert selected() == name
+    press("ArrowUp")
+    assert selected() == "all"
+    press("ArrowDown")
+    assert "at" in press("Enter")
+    summary = page.locator(".graph-summary")
+    expect(summary).to_have_text(re.compile("% of A, .* % of B$"))
+    canvas.press("Backspace")
+    expect(summary).to_have_text(re.compile("^widths are the larger share"))
+    name = chosen()
+    assert press("f")["focus"] == f"={name}"
+    opened.wait_until_asked("diff?", "focus=%3D")
+    opened.wait_until_asked("diff/top", "focus=%3D")
+    page.locator(".operator-chip").click()
+    name = chosen()
+    assert press("c")["callers"] == f"={name}"
+    opened.wait_until_asked("diff/top", "callers=%3D")
+    page.locator(".operator-chip").click()
+    assert press("i")["invert"] == "1"
+    opened.wait_until_asked("diff?", "invert=1")
+    assert press("t")["shown"] == "table"
+    page.get_by_role("button", name="Both", exact=True).click()
+    press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("focus on the frame, its callers")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("json")
+    opened.wait_until_asked("diff?", "search=json")
+    page.wait_for_function("() => document.querySelector('.search-share').textContent.includes('of the picture matches')")
+    press("n")
+    assert "json" in selected().lower()
+
+
+def test_operators_of_a_comparison_are_in_the_address_and_asked_of_the_server(open_page: Open) -> None:
+    opened = open_page(BEFORE)
+    page = opened.page
+    opened.wait_for_graph()
+    bar = page.get_by_role("group", name="Frame operators")
+    bar.get_by_label("Frames by", exact=True).select_option("package")
+    bar.get_by_label("Group by", exact=True).select_option("host")
+    bar.get_by_role("button", name="Hide kernel").click()
+    bar.get_by_role("button", name="Fold recursion").click()
+    bar.get_by_label("Ignore").fill("~^gc")
+    page.keyboard.press("Enter")
+    wanted = {"by": "package", "group": "host", "hide_kernel": "1", "collapse": "1", "ignore": "~^gc"}
+    assert {name: asked(page)[name] for name in wanted} == wanted
+    for endpoint in ("diff?", "diff/top"):
+        opened.wait_until_asked(endpoint, "ignore=%7E%5Egc")
+        assert all(f"{name}={value}" in opened.asked_for(endpoint)[-1] for name, value in list(wanted.items())[:4])
+    page.reload()
+    expect(bar.get_by_label("Group by", exact=True)).to_have_value("host")
+
+
+def test_values_are_said_per_request_when_both_rates_are_given(open_page: Open) -> None:
+    opened = open_page(BEFORE)
+    page = opened.page
+    first = page.locator(".changed-table tbody tr").first
+    expect(first).to_contain_text("gone in B")
+    for side, rate in (("A", "100"), ("B", "50")):
+        field = page.get_by_label(f"Requests a second of side {side}")
+        field.fill(rate)
+        field.press("Enter")
+    assert (asked(page)["a_rate"], asked(page)["b_rate"]) == ("100", "50")
+    opened.wait_until_asked("diff/top", "b_rate=50")
+    # 14.09 s of 900 s at 100 a second, and none any more.
+    expect(first).to_contain_text(re.compile(r"gone in B; \d+ µs → 0 s a request \(−100 %\)"))
+    # The same CPU for half the requests.
+    expect(page.locator(".side-words").first).to_have_text(re.compile(r"327 s of CPU, 44 hosts, 3\.6 ms a request"))
+    expect(page.locator(".side-words").last).to_have_text(re.compile(r"7\.\d ms a request$"))
+    page.get_by_role("button", name="Swap").click()
+    assert (asked(page)["a_rate"], asked(page)["b_rate"]) == ("50", "100")
+
+
+def test_a_deploy_is_picked_here(open_page: Open) -> None:
+    opened = open_page(BEFORE)
+    page = opened.page
+    opened.wait_for_graph()
+    page.get_by_role("button", name="Compare a deploy").click()
+    page.get_by_role("button", name=re.compile("^2.4.0 → 2.4.1 .*canary, 3 of 44 hosts")).click()
+    versions = [f'cpu{{service="checkout",version="{version}"}}' for version in ("2.4.0", "2.4.1")]
+    assert [asked(page)[side] for side in ("a", "b")] == versions
+    assert ranges(page) == (-360, 0, -360, 0)
+    expect(page.locator(".sides-relation")).to_have_text("the same minutes")
+    opened.wait_until_asked("diff/top", "version%3D%222.4.1")
+
+
+def test_times_are_those_of_a_named_zone_and_links_of_none(open_page: Open) -> None:
+    page = open_page(BEFORE, timezone_id="Asia/Kolkata").page
+    side = page.get_by_role("region", name="Side A")
+    button = side.get_by_role("button", name="Range of side A")
+    expect(button).to_have_attribute("title", "Times are UTC+5:30")
+    button.click()
+    expect(side.get_by_text("in your time (UTC+5:30)")).to_be_visible()
+    start_s = NOW_S // 60 * 60 - 3600
+    for label, time_s in (("From", start_s), ("Until", start_s + 600)):
+        there = datetime.fromtimestamp(time_s, timezone(timedelta(hours=5, minutes=30)))
+        side.get_by_label(label, exact=True).fill(f"{there:%Y-%m-%d %H:%M}")
+    side.get_by_role("button", name="Show this range").click()
+    assert (asked(page)["a_from"], asked(page)["a_until"]) == (str(start_s), str(start_s + 600))
 
 
 def test_a_field_is_filled_before_anybody_can_type_into_it(open_page: Open) -> None:

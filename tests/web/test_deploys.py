@@ -2,18 +2,17 @@
 """Deploys: the list, the marks on timelines, and what each leads to."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 
 from tests.support.page_diffs import deploys_answer
 from tests.support.page_server import NOW_S
-from tests.web.conftest import Open
+from tests.web.conftest import Open, asked_of
 
 
 def sides(page: Page) -> tuple[object, ...]:
     """Both sides of the address: selector, then range in seconds from now."""
-    given = {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+    given = {name: values[0] for name, values in asked_of(page).items()}
     return given["a"], given["b"], *(int(given[name]) - NOW_S for name in ("a_from", "a_until", "b_from", "b_until"))
 
 

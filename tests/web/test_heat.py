@@ -2,11 +2,10 @@
 """The heat map: one rectangle leads to a graph, two to a comparison, by pointer and by keyboard; each view is a link."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import Open, Opened
+from tests.web.conftest import Open, Opened, asked_of
 
 
 def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -25,7 +24,7 @@ def heat(open_page: Open) -> Opened:
 
 
 def given(page: Page) -> dict[str, list[str]]:
-    return parse_qs(urlsplit(page.url).query)
+    return asked_of(page)
 
 
 def test_one_rectangle_leads_to_a_graph_and_two_to_a_comparison(open_page: Open) -> None:

@@ -2,15 +2,14 @@
 """Fleet search, frame operators and odd hosts on the page: every choice is in the address and asked of the server."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import Open
+from tests.web.conftest import Open, asked_of
 
 
 def asked(page: Page) -> dict[str, list[str]]:
-    return parse_qs(urlsplit(page.url).query)
+    return asked_of(page)
 
 
 def test_a_function_is_found_in_the_fleet_and_opens_the_graph_focused_there(open_page: Open) -> None:

@@ -140,3 +140,12 @@ def test_everything_can_be_reached_by_keyboard_with_a_visible_focus(open_page: O
     assert {"Skip to the view", "emberwatch", "Hosts", "Range of time", "Filter by host", "Copy link", "Leaves first", "Keys"} <= seen
     assert any(label.startswith("Flame graph.") for label in seen)
     assert any(label.startswith("CPU over time.") for label in seen)
+
+
+def test_names_that_are_being_made_are_said_and_come_by_themselves(open_page: Open) -> None:
+    opened = open_page("/service/checkout?from=1700000000&until=1700000600", scenario="naming")
+    opened.wait_for_graph()
+    expect(opened.page.locator(".loss-items")).to_contain_text("naming 3 binaries…")
+    opened.server.scenario = "normal"
+    # The range is fixed, so that nothing but this would read it again.
+    expect(opened.page.locator(".loss-items")).not_to_contain_text("naming", timeout=60_000)

@@ -10,10 +10,12 @@ import { selectorText } from "./selector.js";
  * @typedef {"a" | "b" | "union"} Shape
  * @typedef {{query: string, from: string, until: string}} Side
  * @typedef {{a: string, aFrom: string, aUntil: string, b: string, bFrom: string, bUntil: string, shape: Shape}} CompareState
+ * @typedef {{aRate: string, bRate: string}} Rates requests a second of the sides as typed, "" when not said
  * @typedef {{from_s: number, until_s: number}} Span
  */
 
-const WEEK_S = 7 * 86_400;
+const WEEK_DAYS = 7;
+export const NO_RATES = Object.freeze({ aRate: "", bRate: "" });
 
 /**
  * @param {CompareState} state
@@ -45,12 +47,13 @@ export function hasSides({ a, b, aFrom, aUntil, bFrom, bUntil }) {
 
 /**
  * A becomes B and B becomes A; the frame that is zoomed into stays, it is the same in both.
- * @param {CompareState} state
- * @returns {CompareState}
+ * @param {CompareState & Rates} state
+ * @returns {CompareState & Rates}
  */
 export function swapped(state) {
   const shape = state.shape === "union" ? "union" : state.shape === "a" ? "b" : "a";
-  return { a: state.b, aFrom: state.bFrom, aUntil: state.bUntil, b: state.a, bFrom: state.aFrom, bUntil: state.aUntil, shape };
+  const a = { a: state.b, aFrom: state.bFrom, aUntil: state.bUntil, aRate: state.bRate };
+  return { ...a, b: state.a, bFrom: state.aFrom, bUntil: state.aUntil, bRate: state.aRate, shape };
 }
 
 /**
@@ -67,9 +70,20 @@ export function rangeBefore({ from_s, until_s }) {
   return absoluteRange(from_s - (until_s - from_s), from_s);
 }
 
-/** The same hours a week ago. @param {Span} span @returns {Range} */
+/**
+ * The same hours by the clock on the wall a week ago: where clocks were changed in between that is not 168 hours.
+ * @param {Span} span
+ * @returns {Range}
+ */
 export function rangeLastWeek({ from_s, until_s }) {
-  return absoluteRange(from_s - WEEK_S, until_s - WEEK_S);
+  return absoluteRange(weekBefore(from_s), weekBefore(until_s));
+}
+
+/** @param {number} time_s */
+function weekBefore(time_s) {
+  const date = new Date(time_s * 1000);
+  date.setDate(date.getDate() - WEEK_DAYS);
+  return date.getTime() / 1000;
 }
 
 /**
@@ -118,9 +132,8 @@ export function comparisonOfDeploy({ service, compare }) {
  */
 export function relationWords(a, b) {
   if (a.from_s === b.from_s && a.until_s === b.until_s) return "the same minutes";
-  const shift_s = b.from_s - a.from_s;
   const isAlike = Math.abs(a.until_s - a.from_s - (b.until_s - b.from_s)) < 2;
-  if (isAlike && Math.abs(shift_s - WEEK_S) < 2) return "A is a week before B";
+  if (Math.abs(weekBefore(b.from_s) - a.from_s) < 2 && Math.abs(weekBefore(b.until_s) - a.until_s) < 2) return "A is a week before B";
   if (isAlike && Math.abs(a.until_s - b.from_s) < 2) return "A is right before B";
   if (isAlike && Math.abs(b.until_s - a.from_s) < 2) return "A is right after B";
   return isAlike ? "ranges of one length" : "ranges of different lengths: shares are compared";

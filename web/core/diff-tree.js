@@ -5,19 +5,19 @@ import { COLOUR_ROOT, COLOUR_TRIMMED, STEPS } from "./colour.js";
 import { DIFF_NOISE, diffColourIndex } from "./diff-colour.js";
 import { INLINED_LINE } from "./frame-words.js";
 import { FUNCTION_ROOT, FUNCTION_TRIMMED, nodeName, treeFromAnswer } from "./tree.js";
-import { changeSign, formatPoints, intervalWords, stateOfChange, stateWords } from "./diff-words.js";
+import { changeSign, formatPoints, intervalWords, requestWords, requestsOf, stateOfChange, stateWords } from "./diff-words.js";
 import { formatDuration, formatShare } from "./units.js";
 
 /**
  * @typedef {import("./tree.js").Tree} Tree
  * @typedef {{query: string, from_s: number, until_s: number, seconds: number, total: number, samples: number, hosts: number,
- *   replicates: number, is_empty: boolean, quality: import("./quality.js").Quality}} DiffSide
+ *   replicates: number, is_empty: boolean, per: import("./diff-words.js").Per, quality: import("./quality.js").Quality}} DiffSide
  * @typedef {{a_total: number[], b_total: number[], a_share: number[], b_share: number[], change: number[], low: number[],
  *   high: number[], is_noise: number[]}} DiffColumns
  * @typedef {import("./tree.js").FlamegraphAnswer & {a: DiffSide, b: DiffSide, changed: {beyond_noise: number, frames: number},
  *   notes: string[], nodes: DiffColumns}} DiffAnswer
  * @typedef {Tree & {aTotal: Float64Array, bTotal: Float64Array, aShare: Float64Array, bShare: Float64Array, change: Float64Array,
- *   low: Float64Array, high: Float64Array, isNoise: Uint8Array}} DiffTree
+ *   low: Float64Array, high: Float64Array, isNoise: Uint8Array, requests: {a: number, b: number} | null}} DiffTree
  */
 
 /**
@@ -36,6 +36,7 @@ export function diffTreeFromAnswer(answer) {
     low: Float64Array.from(nodes.low),
     high: Float64Array.from(nodes.high),
     isNoise: Uint8Array.from(nodes.is_noise),
+    requests: requestsOf(answer),
   };
   tree.ancestorColour = tree.ancestors.map((_, at) => (at === 0 ? COLOUR_ROOT : DIFF_NOISE * STEPS));
   for (let node = 0; node < tree.count; node += 1) {
@@ -72,7 +73,7 @@ export function diffFrameWords(tree, node) {
   const at = tree.functionOf[node];
   const { binary, file, line, code, builds } = at >= 0 ? tree.functions[at] : { binary: "", file: "", line: 0, code: -1, builds: [] };
   const shares = { aShare: tree.aShare[node], bShare: tree.bShare[node] };
-  const lines = changeLines({ ...changeOf(tree, node), ...shares });
+  const lines = changeLines({ ...changeOf(tree, node), ...shares }, tree.requests);
   if (at === FUNCTION_TRIMMED) {
     // Frames that are hidden together have no interval of their own.
     const hidden = tree.isNoise[node] ? "all within noise" : "some beyond noise: zoom in to see them";
@@ -84,15 +85,17 @@ export function diffFrameWords(tree, node) {
 
 /**
  * @param {import("./diff-words.js").Change & {aShare: number, bShare: number}} change
+ * @param {{a: number, b: number} | null} requests
  * @returns {Array<[string, string]>}
  */
-export function changeLines(change) {
+export function changeLines(change, requests) {
   const side = (/** @type {number} */ share, /** @type {number} */ total) => `${formatShare(share)} · ${formatDuration(total)}`;
   return [
     ["in A", side(change.aShare, change.aTotal)],
     ["in B", side(change.bShare, change.bTotal)],
     ["change", `${formatPoints(change.change)} points (95 %: ${intervalWords(change.low, change.high)})`],
     ["that is", stateWords(stateOfChange(change))],
+    ...(requests ? [/** @type {[string, string]} */ (["that takes", requestWords(change, requests)])] : []),
   ];
 }
 

@@ -74,10 +74,34 @@ export function verdictWords({ beyond_noise, frames }) {
   return `${formatCount(beyond_noise)} of ${countOf(frames, "changed frame")} ${verb} beyond noise at 95 %`;
 }
 
+/** @typedef {{unit: string, count: number, total: number} | null} Per what values are said per, and how many of it a side has */
+
 /**
- * What stands behind a side: its weight and how many hosts gave it.
- * @param {{query: string, total: number, hosts: number, is_empty: boolean}} side
+ * What stands behind a side: its weight and how many hosts gave it; what a request took when their rate is known.
+ * @param {{query: string, total: number, hosts: number, is_empty: boolean, per: Per}} side
  */
-export function sideWords({ query, total, hosts, is_empty }) {
-  return is_empty ? "no samples in this range" : `${formatDuration(total)} ${spentWords(query)}, ${countOf(hosts, "host")}`;
+export function sideWords({ query, total, hosts, is_empty, per }) {
+  if (is_empty) return "no samples in this range";
+  const each = per?.unit === "request" ? `, ${formatDuration(per.total)} a request` : "";
+  return `${formatDuration(total)} ${spentWords(query)}, ${countOf(hosts, "host")}${each}`;
+}
+
+/**
+ * How many requests each side served; null unless both are known.
+ * @param {{a: {per: Per}, b: {per: Per}}} sides
+ * @returns {{a: number, b: number} | null}
+ */
+export function requestsOf({ a, b }) {
+  return a.per?.unit === "request" && b.per?.unit === "request" ? { a: a.per.count, b: b.per.count } : null;
+}
+
+/**
+ * What a request takes on both sides: `1.2 ms → 1.5 ms a request (+25 %)`.
+ * @param {{aTotal: number, bTotal: number}} change
+ * @param {{a: number, b: number}} requests
+ */
+export function requestWords({ aTotal, bTotal }, requests) {
+  const [before, after] = [aTotal / requests.a, bTotal / requests.b];
+  const relative = before > 0 ? ` (${formatRelative(after / before - 1)})` : "";
+  return `${formatDuration(before)} → ${formatDuration(after)} a request${relative}`;
 }

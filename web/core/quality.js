@@ -10,7 +10,7 @@ import { formatCount, formatLoss, formatShare } from "./units.js";
  *   lost: Record<string, number>, lost_share: number,
  *   stack_lost: Record<string, number>, stack_lost_share: number,
  *   truncated_share: number, unwind_stopped_share?: number, kernel_hidden_share?: number, unnamed_share: number | null, unknown_share: number | null, whole_share: number | null,
- *   hosts: number | string[], hosts_silent: string[],
+ *   hosts: number | string[], hosts_silent: string[], naming?: number,
  * }} Quality
  * @typedef {{key: string, label: string, value: string, isFine: boolean, words: string}} QualityItem
  */
@@ -94,7 +94,7 @@ export function hostCounts({ hosts, hosts_silent }) {
  * @returns {QualityItem[]}
  */
 export function qualityItems(quality) {
-  return [lostItem(quality), stacksItem(quality), truncatedItem(quality), unnamedItem(quality), ...kernelItems(quality), hostsItem(quality)];
+  return [lostItem(quality), stacksItem(quality), truncatedItem(quality), unnamedItem(quality), ...namingItems(quality), ...kernelItems(quality), hostsItem(quality)];
 }
 
 /**
@@ -152,6 +152,17 @@ function unnamedItem({ unnamed_share }) {
   const unnamed = unnamed_share ?? 0;
   const words = `${formatLoss(unnamed)} of the time is in functions without a name; the Symbols view says why`;
   return { key: "unnamed", label: "unnamed", value: formatLoss(unnamed), isFine: unnamed <= LIMITS.unnamed, words };
+}
+
+/**
+ * Said only while names are being made: they come by themselves.
+ * @param {Quality} quality
+ * @returns {QualityItem[]}
+ */
+function namingItems({ naming = 0 }) {
+  if (naming === 0) return [];
+  const words = `${countOf(naming, "binary", "binaries")} in this picture ${naming === 1 ? "is" : "are"} being read; what has no name yet gets one by itself`;
+  return [{ key: "naming", label: "naming", value: `${countOf(naming, "binary", "binaries")}…`, isFine: true, words }];
 }
 
 /**

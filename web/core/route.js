@@ -16,7 +16,7 @@ import { DEFAULT_RANGE, isRelative } from "./range.js";
  *   hosts: string[], versions: string[], at: string, search: string, mode: "text" | "regex",
  *   sort: string, tab: string, shown: Shown,
  *   waits: string[], idle: "hide" | "show" | "only", stacks: "" | "first" | "second" | "both", object: string, buckets: string,
- *   a: string, aFrom: string, aUntil: string, b: string, bFrom: string, bUntil: string, shape: import("./compare.js").Shape,
+ *   a: string, aFrom: string, aUntil: string, aRate: string, b: string, bFrom: string, bUntil: string, bRate: string, shape: import("./compare.js").Shape,
  *   boxes: string[],
  * } & import("./operators.js").Operators} State the sides of a comparison are selectors with ranges of their own; from and until are kept for the other views; `id` is that
  *   of a deploy, `boxes` are what is selected on a heat map (see core/heat.js)
@@ -53,9 +53,11 @@ export const DEFAULT_STATE = Object.freeze({
   a: "",
   aFrom: "",
   aUntil: "",
+  aRate: "",
   b: "",
   bFrom: "",
   bUntil: "",
+  bRate: "",
   shape: "b",
   boxes: [],
 });
@@ -67,7 +69,9 @@ const RARE_VIEWS = ["deploys", "deploy", "events"];
 /** @type {readonly ViewName[]} */
 const PLAIN_VIEWS = ["compare", "deploys", "events", "hosts", "search", "symbols"];
 /** Names in the address of the fields that only a comparison has. */
-const SIDE_NAMES = /** @type {const} */ ({ a: "a", aFrom: "a_from", aUntil: "a_until", b: "b", bFrom: "b_from", bUntil: "b_until" });
+const SIDE_NAMES = /** @type {const} */ ({
+  a: "a", aFrom: "a_from", aUntil: "a_until", aRate: "a_rate", b: "b", bFrom: "b_from", bUntil: "b_until", bRate: "b_rate",
+});
 
 /** Views of one thing, named in the path. @type {ReadonlyArray<{view: ViewName, path: RegExp, field: "service" | "id"}>} */
 const NAMED_VIEWS = [
@@ -161,7 +165,7 @@ function usualFrom(view) {
  * @param {(name: string, fallback: string) => string} text
  */
 function sidesFromQuery(view, text) {
-  const sides = { a: "", aFrom: "", aUntil: "", b: "", bFrom: "", bUntil: "" };
+  const sides = { a: "", aFrom: "", aUntil: "", aRate: "", b: "", bFrom: "", bUntil: "", bRate: "" };
   if (view !== "compare") return sides;
   for (const key of /** @type {Array<keyof typeof SIDE_NAMES>} */ (Object.keys(SIDE_NAMES))) sides[key] = text(SIDE_NAMES[key], "");
   return sides;

@@ -45,6 +45,7 @@ const ORIGIN = Object.freeze({
   upload: "Uploaded",
   debuginfod: "debuginfod",
   common: "Common file of dwz",
+  split: "Split debug data (.dwo, .dwp)",
 });
 
 /** @type {Readonly<Record<string, {words: string, tone: Tone}>>} */

@@ -136,3 +136,14 @@ export function formatRange(from_s, until_s) {
   const end = formatClock(until_s, withSeconds);
   return day === formatDay(from_s) ? `${start} – ${end}` : `${start} – ${day} ${end}`;
 }
+
+/**
+ * The zone that local times are in at that time, `UTC`, `UTC+2`, `UTC+5:30`.
+ * @param {number} time_s
+ */
+export function formatZone(time_s) {
+  const east_min = -new Date(time_s * 1000).getTimezoneOffset();
+  const [hours, minutes] = [Math.floor(Math.abs(east_min) / 60), Math.abs(east_min) % 60];
+  const size = minutes === 0 ? String(hours) : `${hours}:${two(minutes)}`;
+  return east_min === 0 ? "UTC" : `UTC${east_min > 0 ? "+" : "−"}${size}`;
+}

@@ -42,7 +42,7 @@ import { frozenKey } from "../core/frozen.js";
  * @typedef {{name: string, binary: string, code: number, a_share: number, b_share: number, change: number, low: number, high: number,
  *   is_noise: number | boolean, a_total: number, b_total: number, a_self_share: number, b_self_share: number,
  *   state: "new" | "vanished" | "both", explained_by: string | null}} ChangedRow
- * @typedef {{rows: ChangedRow[]}} ChangedAnswer
+ * @typedef {{rows: ChangedRow[], a: import("../core/diff-tree.js").DiffSide, b: import("../core/diff-tree.js").DiffSide}} ChangedAnswer
  * @typedef {Record<string, string | number>} Parameters
  */
 

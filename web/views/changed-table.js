@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The functions whose share changed: both shares, the change with its interval as an error bar, what it amounts to in words. */
 
-import { formatPoints, stateOfChange, stateWords } from "../core/diff-words.js";
+import { formatPoints, requestWords, requestsOf, stateOfChange, stateWords } from "../core/diff-words.js";
 import { parseSort, sortedRows } from "../core/order.js";
 import { countOf, visibleText } from "../core/text.js";
 import { formatShare } from "../core/units.js";
@@ -13,6 +13,7 @@ import { errorBar } from "./error-bar.js";
  * @typedef {import("../net/api.js").ChangedRow} ChangedRow
  * @typedef {import("../net/api.js").ChangedAnswer} ChangedAnswer
  * @typedef {import("./data-table.js").Column<ChangedRow>} ChangedColumn
+ * @typedef {{most: number, requests: {a: number, b: number} | null}} Scale `requests` are those of the sides when both are known
  */
 
 export const DEFAULT_CHANGED_SORT = "change";
@@ -39,7 +40,7 @@ export function changeOfRow(row) {
  */
 export function makeChangedTable({ sort: onSort, choose }) {
   /** Largest end of an interval among the rows on screen, which all bars share. */
-  const scale = { most: 1 };
+  const scale = /** @type {Scale} */ ({ most: 1, requests: null });
   let isAllShown = false;
   /** @type {{answer: ChangedAnswer, sort: string} | null} */
   let latest = null;
@@ -61,6 +62,7 @@ export function makeChangedTable({ sort: onSort, choose }) {
     const { rows } = answer;
     const main = rows.filter((row) => !row.is_noise && row.explained_by === null);
     const shown = isAllShown || main.length === 0 ? rows : main;
+    scale.requests = requestsOf(answer);
     scale.most = Math.max(1e-6, ...shown.map((row) => Math.max(Math.abs(row.low), Math.abs(row.high))));
     table.show(sortedRows(shown, columns, order), order);
     fill(words, noteWords(rows, main.length));
@@ -88,12 +90,12 @@ function noteWords(rows, main) {
 
 /**
  * @param {(row: ChangedRow) => void} choose
- * @param {{most: number}} scale
+ * @param {Scale} scale
  * @returns {ChangedColumn[]}
  */
 function changedColumns(choose, scale) {
   return [
-    { key: "name", label: "Function", value: (row) => row.name, cell: (row) => nameCell(row, choose) },
+    { key: "name", label: "Function", value: (row) => row.name, cell: (row) => nameCell(row, choose, scale.requests) },
     { key: "a", label: "A", title: "Share of side A, with what it calls", value: (row) => row.a_share, isDescending: true, isNumber: true, cell: (row) => formatShare(row.a_share) },
     { key: "b", label: "B", title: "Share of side B, with what it calls", value: (row) => row.b_share, isDescending: true, isNumber: true, cell: (row) => formatShare(row.b_share) },
     {
@@ -112,16 +114,18 @@ function changedColumns(choose, scale) {
 /**
  * @param {ChangedRow} row
  * @param {(row: ChangedRow) => void} choose
+ * @param {{a: number, b: number} | null} requests
  */
-function nameCell(row, choose) {
+function nameCell(row, choose, requests) {
   const press = (/** @type {Event} */ event) => {
     event.stopPropagation();
     choose(row);
   };
   const state = stateWords(stateOfChange(changeOfRow(row)));
+  const each = requests ? `; ${requestWords(changeOfRow(row), requests)}` : "";
   const explained = row.explained_by === null ? "" : `; explained by ${visibleText(row.explained_by)}`;
   return [
     element("button", { class: "function-name name", type: "button", title: visibleText(row.name), onclick: press }, visibleText(row.name)),
-    element("span", { class: "function-binary" }, `${state}${explained}`),
+    element("span", { class: "function-binary" }, `${state}${each}${explained}`),
   ];
 }

@@ -5,7 +5,7 @@ import { rangeBefore, rangeLastWeek, relationWords, sideOf, sidePatch, spanOfSid
 import { sideWords } from "../core/diff-words.js";
 import { labelsOfSelector, selectorText } from "../core/selector.js";
 import { visibleText } from "../core/text.js";
-import { formatRange } from "../core/units.js";
+import { formatRange, formatZone } from "../core/units.js";
 import { element, fill, icon } from "./dom.js";
 import { makeFilterMenu } from "./filter-menu.js";
 import { makePopover } from "./popover.js";
@@ -70,10 +70,20 @@ function makeSide(store, name) {
   const raw = element("code", { class: "side-raw name" });
   const selector = selectorPopover(letter, side, (query) => set({ query }));
   const range = rangePopover(store, name, (from, until) => set({ from, until }));
+  const rate = element("input", {
+    class: "input side-rate",
+    type: "number",
+    min: "0",
+    step: "any",
+    placeholder: "–",
+    "aria-label": `Requests a second of side ${letter}`,
+    title: "Requests a second that this side served; with both, values are also said per request",
+    onchange: () => store.set({ [`${name}Rate`]: Number(rate.value) > 0 ? rate.value : "" }),
+  });
   const words = element("p", { class: "side-words is-quiet" });
   const root = element("section", { class: `side-card is-${name}`, "aria-label": `Side ${letter}` },
     element("span", { class: `side-letter is-${name}`, "aria-hidden": "true" }, letter),
-    element("div", { class: "side-pickers" }, ...menus.map((menu) => menu.root), raw, selector.root, range.root), words);
+    element("div", { class: "side-pickers" }, ...menus.map((menu) => menu.root), raw, selector.root, range.root, element("label", { class: "side-rate-label is-quiet" }, rate, "requests/s")), words);
   return {
     root,
     update(/** @type {State} */ state) {
@@ -84,6 +94,7 @@ function makeSide(store, name) {
         menu.root.hidden = !isPlain;
         menu.update(known?.labels[LABELS[at].label] ?? []);
       });
+      if (document.activeElement !== rate) rate.value = name === "a" ? state.aRate : state.bRate;
       raw.hidden = isPlain;
       raw.textContent = visibleText(query);
       range.update();
@@ -160,7 +171,9 @@ function rangePopover(store, name, apply) {
     update() {
       const side = sideOf(store.get(), name);
       const { from_s, until_s } = spanOfSide(side, nowS());
-      fill(label, Number.isFinite(from_s + until_s) ? formatRange(from_s, until_s) : `${side.from} – ${side.until}`);
+      const isKnown = Number.isFinite(from_s + until_s);
+      fill(label, isKnown ? formatRange(from_s, until_s) : `${side.from} – ${side.until}`);
+      button.title = isKnown ? `Times are ${formatZone(from_s)}` : "";
     },
   };
 }

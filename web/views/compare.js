@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Two sides compared: ranges on one timeline, the graph coloured by change in three shapes, the functions that changed. */
 
-import { comparisonBefore, hasSides, sideOf, sidePatch, spanOfBoth, spanOfSide, swapped } from "../core/compare.js";
-import { DIFF_KINDS } from "../core/diff-colour.js";
-import { changeLines, diffFrameWords, diffTreeFromAnswer, frameMark, spokenDiffFrame } from "../core/diff-tree.js";
-import { verdictWords } from "../core/diff-words.js";
-import { spentWords } from "../core/kinds.js";
+import { NO_RATES, comparisonBefore, hasSides, sideOf, sidePatch, spanOfBoth, spanOfSide, swapped } from "../core/compare.js";
+import { changeLines } from "../core/diff-tree.js";
+import { requestsOf, verdictWords } from "../core/diff-words.js";
 import { OPERATOR_KEYS, operatorParameters } from "../core/operators.js";
 import { resolveRange } from "../core/range.js";
 import { addressFromState, stateOfComparison, stateOfView } from "../core/route.js";
 import { labelsOfSelector } from "../core/selector.js";
 import { visibleText } from "../core/text.js";
-import { formatDuration, formatShare } from "../core/units.js";
-import { diffColours } from "../draw/flame-colours.js";
+import { formatShare } from "../core/units.js";
 import { timelineFromSeries } from "../draw/timeline-painter.js";
 import { getJson } from "../net/api.js";
 import { changeOfRow, makeChangedTable, serverChangedSort } from "./changed-table.js";
 import { makeCompareSides } from "./compare-sides.js";
 import { makeCompareTimeline } from "./compare-timeline.js";
 import { makeDetails } from "./details.js";
+import { makeDeployPicker } from "./deploy-picker.js";
+import { SHAPES, makeDiffGraph, sidesAsked } from "./diff-graph.js";
 import { copyText, element, fill, icon } from "./dom.js";
-import { makeGraphPanel } from "./graph-panel.js";
+import { frameActions } from "./frame-actions.js";
 import { makeGraphToolbar } from "./graph-toolbar.js";
 import { makeKeysDialog } from "./keys-dialog.js";
 import { makeLoader } from "./loader.js";
@@ -28,40 +27,16 @@ import { makeLoader } from "./loader.js";
 /**
  * @typedef {import("../core/route.js").State} State
  * @typedef {import("../core/compare.js").SideName} SideName
- * @typedef {import("../core/compare.js").Shape} Shape
  * @typedef {import("../core/diff-tree.js").DiffAnswer} DiffAnswer
  * @typedef {import("./fleet.js").Context} Context
  * @typedef {import("./fleet.js").View} View
  */
 
 const TOP_ROWS = 200;
-const SIDES = /** @type {const} */ (["a", "aFrom", "aUntil", "b", "bFrom", "bUntil"]);
+const SIDES = /** @type {const} */ (["a", "aFrom", "aUntil", "aRate", "b", "bFrom", "bUntil", "bRate"]);
 const GRAPH_KEYS = /** @type {const} */ ([...SIDES, "shape", "at", "search", "mode", ...OPERATOR_KEYS]);
 const TOP_KEYS = /** @type {const} */ ([...SIDES, "search", "mode", "sort", ...OPERATOR_KEYS]);
-/** @type {ReadonlyArray<{shape: Shape, label: string, title: string}>} */
-const SHAPES = [
-  { shape: "b", label: "Shaped by B", title: "widths are shares of B; what is gone is not seen" },
-  { shape: "a", label: "Shaped by A", title: "widths are shares of A; what is new is not seen" },
-  { shape: "union", label: "Union", title: "widths are the larger share; what is new and what is gone are both seen" },
-];
-
-/** @type {Readonly<import("./flame-graph.js").Look>} */
-const DIFF_LOOK = Object.freeze({
-  colours: diffColours,
-  words: diffFrameWords,
-  spoken: spokenDiffFrame,
-  markOf: frameMark,
-  kinds: DIFF_KINDS.map(({ key, label }) => ({ key: `diff-${key}`, label })),
-  legendLabel: "What the colours mean",
-});
-
 const nowS = () => Date.now() / 1000;
-
-/** @param {State} state */
-function sidesAsked(state) {
-  const { a, aFrom, aUntil, b, bFrom, bUntil, idle } = state;
-  return { a, a_from: aFrom, a_until: aUntil, b, b_from: bFrom, b_until: bUntil, idle: a.startsWith("offcpu") ? idle : "" };
-}
 
 /**
  * @param {State} state
@@ -129,6 +104,12 @@ function mountChoice(place, { store }) {
   };
 }
 
+/** The one service of both sides; "" when there is no such. @param {State} state */
+function serviceOfBoth({ a, b }) {
+  const services = [a, b].map((query) => labelsOfSelector(query)?.labels.service ?? []);
+  return String(services[0]) === String(services[1]) && services[0].length === 1 ? services[0][0] : "";
+}
+
 /**
  * @param {HTMLElement} place
  * @param {Context} context
@@ -157,8 +138,7 @@ function mountDiff(place, { store, signal }) {
     }
     const asked = { from: from_s, until: until_s };
     const state = store.get();
-    const services = [state.a, state.b].map((query) => labelsOfSelector(query)?.labels.service ?? []);
-    const service = String(services[0]) === String(services[1]) && services[0].length === 1 ? services[0][0] : "";
+    const service = serviceOfBoth(state);
     const answers = await parts.timelineLoader.run("Reading the timeline", (signal) => Promise.all([
       getJson("series", { query: state.a, ...asked }, signal),
       state.a === state.b ? null : getJson("series", { query: state.b, ...asked }, signal),
@@ -245,10 +225,11 @@ function makeParts({ store, signal }) {
     element("div", { class: "card-head" }, element("h2", {}, "CPU over time"), element("p", { class: "is-quiet card-note" }, "cores · drag a range, its edge, or a new one"),
       element("div", { class: "segments timeline-tools", role: "group", "aria-label": "What a new drag sets" }, ...choices), wider),
     element("div", { class: "panel-picture" }, timeline.root));
+  const deploy = makeDeployPicker({ service: () => serviceOfBoth(store.get()), choose: (compared) => store.set({ ...compared, ...NO_RATES, at: "" }) });
   const swap = element("button", { class: "button", type: "button", onclick: () => store.set(swapped(store.get())) }, icon("swap"), "Swap");
   const copyLink = () => copyText(location.origin + addressFromState(store.get()), "Link copied. It keeps both ranges.");
   const link = element("button", { class: "button", type: "button", onclick: copyLink }, icon("link"), "Copy link");
-  const head = element("div", { class: "view-head is-compare" }, element("h1", {}, "Compare"), verdict, element("div", { class: "share-menu" }, swap, link), notes);
+  const head = element("div", { class: "view-head is-compare" }, element("h1", {}, "Compare"), verdict, element("div", { class: "share-menu" }, deploy, swap, link), notes);
   const parts = {
     keys, graph, toolbar, table, timeline, timelinePanel, sides, shapes, head,
     panes: element("div", { class: "panes" }, graph.root, element("div", { class: "side" }, details.root, tablePanel)),
@@ -268,53 +249,6 @@ function makeParts({ store, signal }) {
   return parts;
 }
 
-/**
- * @param {Context & {details: ReturnType<typeof makeDetails>, keys: ReturnType<typeof makeKeysDialog>}} context
- * @param {(answer: DiffAnswer) => void} onAnswer
- */
-function makeDiffGraph({ store, signal, details, keys }, onAnswer) {
-  const graph = makeGraphPanel({
-    store,
-    signal,
-    selection: () => ({ ...sidesAsked(store.get()), shape: store.get().shape }),
-    source: {
-      endpoint: "diff",
-      title: "What changed",
-      look: DIFF_LOOK,
-      // The ranges of a comparison stand still.
-      pin: () => ({}),
-      treeOf: (answer) => diffTreeFromAnswer(answer),
-      rootLabel: ({ a, b }) => `all · ${formatDuration(a.total)} ${spentWords(a.query)} in A · ${formatDuration(b.total)} in B`,
-      summary: (answer, state) => (state.at === "" ? shapeWords(state) : zoomWords(answer)),
-      emptyWords: emptyDiffWords,
-    },
-    onKey(key) {
-      if (key === "t") store.set({ shown: store.get().shown === "table" ? "both" : "table" });
-      else if (key === "i") store.set({ invert: !store.get().invert, at: "" });
-      else keys.open();
-    },
-    onAnswer,
-    onSelect(node) {
-      const tree = /** @type {import("../core/diff-tree.js").DiffTree | null} */ (graph.flame.tree);
-      if (!tree || node < 0) return details.hide();
-      const words = diffFrameWords(tree, node);
-      const find = { label: "Search for it", run: () => store.set({ search: words.name, mode: "text" }) };
-      return details.show(words, tree.functionOf[node] >= 0 ? [{ label: "Zoom to it", run: () => graph.flame.zoomTo(node) }, find] : []);
-    },
-  });
-  return graph;
-}
-
-/** @param {State} state */
-function shapeWords({ shape }) {
-  return SHAPES.find((each) => each.shape === shape)?.title ?? "";
-}
-
-/** The frame that fills the view. @param {DiffAnswer} answer */
-function zoomWords({ nodes }) {
-  return `${formatShare(nodes.a_share[0])} of A, ${formatShare(nodes.b_share[0])} of B`;
-}
-
 /** @param {DiffAnswer} answer */
 function searchShare({ search }) {
   if (!search) return "";
@@ -322,36 +256,15 @@ function searchShare({ search }) {
 }
 
 /**
- * A shape whose side is empty; the other side may hold something.
- * @param {DiffAnswer} answer
- * @param {import("../state/store.js").Store} store
- * @returns {Node[]}
- */
-function emptyDiffWords({ a, b }, store) {
-  if (a.is_empty && b.is_empty) {
-    return [
-      element("p", { class: "message-title" }, "Both sides are empty."),
-      element("p", { class: "message-hint" }, "No sample of either selector lies in its range. Choose other ranges on the timeline, or other services."),
-    ];
-  }
-  const [empty, other] = a.is_empty ? ["A", "B"] : ["B", "A"];
-  const look = () => store.set({ shape: a.is_empty ? "b" : "a", at: "" });
-  return [
-    element("p", { class: "message-title" }, `Side ${empty} is empty.`),
-    element("p", { class: "message-hint" }, `No sample of its selector lies in its range, so there is nothing to shape the graph by.`),
-    element("p", { class: "message-actions" }, element("button", { class: "button is-primary", type: "button", onclick: look }, `Shape it by ${other}`)),
-  ];
-}
-
-/**
  * @param {import("../net/api.js").ChangedRow} row
- * @param {{graph: ReturnType<typeof makeGraphPanel>, details: ReturnType<typeof makeDetails>, store: import("../state/store.js").Store}} parts
+ * @param {{graph: ReturnType<typeof makeDiffGraph>, details: ReturnType<typeof makeDetails>, store: import("../state/store.js").Store}} parts
  */
 function showRow(row, { graph, details, store }) {
   const [name, binary] = [visibleText(row.name), visibleText(row.binary)];
   graph.flame.mark(name, binary);
-  const words = { name, binary, file: "", line: 0, code: row.code, lines: changeLines(changeOfRow(row)) };
-  details.show(words, [{ label: "Search for it", run: () => store.set({ search: row.name, mode: "text" }) }]);
+  const answer = graph.shown()?.answer;
+  const words = { name, binary, file: "", line: 0, code: row.code, lines: changeLines(changeOfRow(row), answer ? requestsOf(answer) : null) };
+  details.show(words, [{ label: "Search for it", run: () => store.set({ search: row.name, mode: "text" }) }, ...frameActions(store, row.name)]);
 }
 
 /**

@@ -2,15 +2,17 @@
 /** A graph with its toolbar, its table of functions and the details of what was chosen, read for one selection. */
 
 import { frameWords, weightLines } from "../core/frame-words.js";
-import { OPERATOR_KEYS, exactly, operatorParameters, withFrames } from "../core/operators.js";
+import { OPERATOR_KEYS, operatorParameters } from "../core/operators.js";
 import { visibleText } from "../core/text.js";
 import { getJson } from "../net/api.js";
 import { makeDetails } from "./details.js";
 import { element } from "./dom.js";
+import { frameActions, nameOfNode, takeFrameKey } from "./frame-actions.js";
 import { makeGraphPanel, showSearchWords } from "./graph-panel.js";
 import { makeGraphToolbar } from "./graph-toolbar.js";
 import { makeKeysDialog } from "./keys-dialog.js";
 import { makeLoader } from "./loader.js";
+import { makeNameWatch } from "./name-watch.js";
 import { makeTopTable, serverSort } from "./top-table.js";
 
 /**
@@ -24,14 +26,6 @@ const TOP_ROWS = 200;
 const GRAPH_KEYS = /** @type {const} */ (["at", "search", "mode", ...OPERATOR_KEYS]);
 const TOP_KEYS = /** @type {const} */ (["search", "mode", "sort", ...OPERATOR_KEYS]);
 
-/** @type {ReadonlyArray<{operator: import("../core/operators.js").FrameOperator, label: string}>} */
-const FRAME_ACTIONS = [
-  { operator: "focus", label: "Focus" },
-  { operator: "ignore", label: "Ignore" },
-  { operator: "callers", label: "Callers" },
-  { operator: "callees", label: "What it calls" },
-];
-
 /**
  * @param {State} state
  * @param {State} previous
@@ -39,16 +33,6 @@ const FRAME_ACTIONS = [
  */
 export function hasChanged(state, previous, keys) {
   return keys.some((key) => String(state[key]) !== String(previous[key]));
-}
-
-/**
- * Name of a node's function; "" of none, of the root and of trimmed frames.
- * @param {import("../core/tree.js").Tree | null} tree
- * @param {number} node
- */
-function nameOf(tree, node) {
-  const at = tree && node >= 0 ? tree.functionOf[node] : -1;
-  return tree && at >= 0 ? tree.functions[at].name : "";
 }
 
 /**
@@ -63,12 +47,7 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
   const keys = makeKeysDialog();
   const details = makeDetails({ close: () => graph.flame.select(-1) });
   const onKey = (/** @type {string} */ key) => {
-    const name = nameOf(graph.flame.tree, graph.flame.selected);
-    if (key === "f" || key === "c") {
-      if (name) store.set(withFrames(key === "f" ? "focus" : "callers", exactly(name)));
-    } else if (key === "t") store.set({ shown: store.get().shown === "table" ? "both" : "table" });
-    else if (key === "i") store.set({ invert: !store.get().invert, at: "" });
-    else keys.open();
+    if (!takeFrameKey(store, key, nameOfNode(graph.flame.tree, graph.flame.selected))) keys.open();
   };
   const graph = makeGraphPanel({
     store,
@@ -78,20 +57,19 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
     onKey,
     onAnswer(answer) {
       onAnswer(answer);
+      names.saw(answer.quality?.naming);
       showSearchWords(toolbar.share, answer);
       if (graph.flame.selected >= 0) showFrame(graph.flame.selected);
     },
     onSelect: (node) => showFrame(node),
   });
   const toolbar = makeGraphToolbar(store, { openKeys: keys.open, nextMatch: (step) => graph.flame.selectMatch(step) });
-  const frameActions = (/** @type {string} */ name) =>
-    FRAME_ACTIONS.map(({ operator, label }) => ({ label, run: () => store.set(withFrames(operator, exactly(name))) }));
   const showFrame = (/** @type {number} */ node) => {
     const tree = graph.flame.tree;
     if (!tree || node < 0) return details.hide();
     const words = frameWords(tree, node, tree.total[graph.flame.focus]);
     const find = { label: "Search for it", run: () => store.set({ search: words.name, mode: "text" }) };
-    return details.show(words, tree.functionOf[node] >= 0 ? [{ label: "Zoom to it", run: () => graph.flame.zoomTo(node) }, find, ...frameActions(nameOf(tree, node))] : []);
+    return details.show(words, tree.functionOf[node] >= 0 ? [{ label: "Zoom to it", run: () => graph.flame.zoomTo(node) }, find, ...frameActions(store, nameOfNode(tree, node))] : []);
   };
   const showFunction = (/** @type {TopRow} */ row) => {
     const total = graph.shown()?.answer.total ?? 0;
@@ -100,7 +78,7 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
     graph.flame.mark(name, binary);
     const lines = weightLines({ self: row.self, total: row.total, viewTotal: total, selectionTotal: total });
     const words = { name, binary, file: visibleText(row.file), line: row.line, code: row.code, builds: row.builds, lines };
-    details.show(words, [{ label: "Search for it", run: () => store.set({ search: row.name, mode: "text" }) }, ...frameActions(row.name)]);
+    details.show(words, [{ label: "Search for it", run: () => store.set({ search: row.name, mode: "text" }) }, ...frameActions(store, row.name)]);
   };
   const top = makeTopTable({ sort: (sort) => store.set({ sort }), choose: showFunction });
   const topPanel = element("section", { class: "card panel top-panel", "aria-label": "Functions" },
@@ -115,6 +93,11 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
     const answer = await topLoader.run("Reading the table", (signal) => getJson("top", asked, signal), { isQuiet });
     if (answer) top.show(answer, store.get().sort);
   };
+  const refresh = () => {
+    graph.refresh();
+    loadTop(true);
+  };
+  const names = makeNameWatch(refresh);
   const panes = element("div", {}, graph.root, element("div", { class: "side" }, details.root, side ?? topPanel));
   toolbar.addTools(tools);
   const showControls = (/** @type {State} */ state) => {
@@ -139,11 +122,9 @@ export function makeGraphPanes({ store, signal }, { selection, selectionKeys, on
       if (hasChanged(state, previous, [...selectionKeys, ...TOP_KEYS])) loadTop(false);
       if (hasChanged(state, previous, ["shown"])) graph.flame.invalidate();
     },
-    refresh() {
-      graph.refresh();
-      loadTop(true);
-    },
+    refresh,
     unmount() {
+      names.stop();
       graph.unmount();
       details.hide();
       topLoader.cancel();

@@ -2,7 +2,7 @@
 /** Choosing when: presets that end now, any start and end, and whether the page follows the time. */
 
 import { PRESETS, followInterval_s, isRelative, normalRange, rangeProblem, relativeLabel, resolveRange } from "../core/range.js";
-import { formatClock, formatDay, formatRange } from "../core/units.js";
+import { formatClock, formatDay, formatRange, formatZone } from "../core/units.js";
 import { element, fill, icon } from "./dom.js";
 import { makePopover } from "./popover.js";
 
@@ -77,6 +77,7 @@ export function rangeForm(apply) {
   const from = element("input", { class: "input", name: "from", autocomplete: "off", spellcheck: "false" });
   const until = element("input", { class: "input", name: "until", autocomplete: "off", spellcheck: "false" });
   const problem = element("p", { class: "field-problem", role: "alert" });
+  const hint = element("p", { class: "field-hint" });
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     const typed = { from: from.value, until: until.value };
@@ -91,7 +92,7 @@ export function rangeForm(apply) {
     { class: "range-form", onsubmit: submit, novalidate: true },
     element("label", { class: "field" }, "From", from),
     element("label", { class: "field" }, "Until", until),
-    element("p", { class: "field-hint" }, "Like -2h and now, or 2026-05-04 14:00, in your time."),
+    hint,
     problem,
     element("button", { class: "button is-primary", type: "submit" }, "Show this range"),
   );
@@ -103,6 +104,7 @@ export function rangeForm(apply) {
       from.value = typedTime(state.from);
       until.value = typedTime(state.until);
       problem.textContent = "";
+      hint.textContent = `Like -2h and now, or 2026-05-04 14:00, in your time (${formatZone(nowS())}).`;
     },
   };
 }

@@ -26,8 +26,20 @@ def has_debug_info(elf: ElfFile) -> bool:
 
 def load_debug_data(elf: ElfFile, budget: list[int]) -> DebugData:
     """All sections at once. Raises Refused when they are too big together or cannot be inflated."""
+    return _load(elf, budget, "")
+
+
+def load_split_data(elf: ElfFile, budget: list[int]) -> DebugData:
+    """The same of a .dwo or .dwp file, whose sections have names of their own."""
+    data = _load(elf, budget, ".dwo")
+    data.is_split = True
+    data.unit_index = SectionReader(elf, budget).read(".debug_cu_index")
+    return data
+
+
+def _load(elf: ElfFile, budget: list[int], suffix: str) -> DebugData:
     reader = SectionReader(elf, budget)
     data = DebugData("little" if elf.layout.byte_order == "<" else "big")
     for field, name in _SECTIONS.items():
-        setattr(data, field, reader.read(name))
+        setattr(data, field, reader.read(name + suffix))
     return data

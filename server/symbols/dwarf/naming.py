@@ -32,9 +32,9 @@ class Names:
     """Names by offset of entry; each entry is read once."""
 
     def __init__(self, units: Sequence[Unit], supplement: Sequence[Unit] = ()) -> None:
-        """Units sorted by place: of the file, and of the common file of dwz."""
-        self._units = (units, supplement)
-        self._starts = tuple([unit.header.start for unit in some] for some in self._units)
+        """Units of the file and of its .dwo files, and those of the common file of dwz."""
+        self._units = tuple(sorted(some, key=_start) for some in (units, supplement))
+        self._starts = tuple([_start(unit) for unit in some] for some in self._units)
 
     def name(self, place: int) -> bytes:
         """The name that the entry at `place` leads to; b"" when it leads nowhere."""
@@ -44,7 +44,7 @@ class Names:
             if unit is None:
                 return plain
             try:
-                linkage, own, onward = _entry(unit, place & (SUPPLEMENT - 1))
+                linkage, own, onward = _entry(unit, (place & (SUPPLEMENT - 1)) - unit.data.place)
             except BROKEN:
                 return plain
             plain = plain or own
@@ -60,7 +60,11 @@ class Names:
         if number < 0:
             return None
         unit = self._units[which][number]
-        return unit if unit.header.root <= offset < unit.header.end else None
+        return unit if unit.header.root <= offset - unit.data.place < unit.header.end else None
+
+
+def _start(unit: Unit) -> int:
+    return unit.data.place + unit.header.start
 
 
 def _entry(unit: Unit, place: int) -> tuple[bytes, bytes, tuple[int, int] | None]:
@@ -87,4 +91,4 @@ def _entry(unit: Unit, place: int) -> tuple[bytes, bytes, tuple[int, int] | None
 def _target(unit: Unit, form: int, value: int, side: int) -> int:
     if form in SUPPLEMENT_REFERENCES:
         return SUPPLEMENT | value & (SUPPLEMENT - 1)
-    return side | (value + (unit.header.start if form in UNIT_REFERENCES else 0)) & (SUPPLEMENT - 1)
+    return side | (unit.data.place + value + (unit.header.start if form in UNIT_REFERENCES else 0)) & (SUPPLEMENT - 1)

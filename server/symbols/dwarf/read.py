@@ -17,12 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from server.symbols.build_result import SplitName
 from server.symbols.dwarf.abbrev import AbbreviationTable
 from server.symbols.dwarf.flatten import flatten
 from server.symbols.dwarf.lines import Rows, run_lines
 from server.symbols.dwarf.naming import BROKEN, Names
 from server.symbols.dwarf.shape import Shape
 from server.symbols.dwarf.source import DebugData
+from server.symbols.dwarf.split import SplitUnits, is_skeleton
 from server.symbols.dwarf.unit import UT_SPLIT_TYPE, UT_TYPE, Unit, UnitHeader, open_unit, unit_headers
 from server.symbols.dwarf.walk import Found, walk
 from server.symbols.inlines import Inlines
@@ -54,16 +56,20 @@ class ReadDebug:
     inlines: Inlines | None
     units: int
     broken_units: int
-    split_units: int = 0
-    """Units whose code is described in .dwo files, which are not read: they give lines, and no inlined calls."""
+    missing: tuple[SplitName, ...] = ()
+    """Units whose code is described in .dwo files that are not here: they give lines, and no inlined calls."""
 
 
-def read_debug(data: DebugData, code: Ranges, known: Known, clock_s: Callable[[], float] = time.process_time) -> ReadDebug:
-    """Read everything. Raises OutOfTime."""
+def read_debug(
+    data: DebugData, code: Ranges, known: Known, splits: Sequence[DebugData] = (), clock_s: Callable[[], float] = time.process_time
+) -> ReadDebug:
+    """Read everything; `splits` are the .dwo and .dwp files that are here. Raises OutOfTime."""
     until_s = clock_s() + CPU_S
     tables: dict[tuple[int, Shape], AbbreviationTable] = {}
     found, rows = Found(code.starts.tolist(), code.ends.tolist(), folded=known.folded), Rows()
+    split_units = SplitUnits(data, splits)
     units: list[Unit] = []
+    missing: list[SplitName] = []
     broken = 0
     for header in unit_headers(data):
         if clock_s() > until_s:
@@ -73,11 +79,16 @@ def read_debug(data: DebugData, code: Ranges, known: Known, clock_s: Callable[[]
             broken += 1
             continue
         units.append(unit)
-        broken += _read_unit(unit, rows, found)
+        split = split_units.unit(unit) if is_skeleton(unit) else None
+        if split is not None:
+            units.append(split)
+        elif is_skeleton(unit):
+            missing.append(SplitName(unit.dwo_id, unit.dwo_name, unit.comp_dir))
+        broken += _read_unit(unit, rows, found, split)
     supplement = [] if data.supplement is None else _open_all(data.supplement)
     names = Names(units, supplement)
     texts = {place: names.name(place) for place in _needed(found, known)}
-    return ReadDebug(flatten(found, rows, texts), len(units), broken, sum(bool(unit.dwo_name) for unit in units))
+    return ReadDebug(flatten(found, rows, texts), len(units), broken, tuple(missing))
 
 
 def _needed(found: Found, known: Known) -> set[int]:
@@ -103,14 +114,16 @@ def _open_all(data: DebugData) -> Sequence[Unit]:
     return [unit for unit in units if unit is not None]
 
 
-def _read_unit(unit: Unit, rows: Rows, found: Found) -> int:
+def _read_unit(unit: Unit, rows: Rows, found: Found, split: Unit | None) -> int:
     """Take lines and code of a unit; 1 when it is broken: it gives no calls then, and its lines stay."""
     if unit.header.kind in (UT_TYPE, UT_SPLIT_TYPE):
         return 0
     nodes, ranges = len(found.parents), len(found.nodes)
     try:
         run_lines(unit, rows, found)
-        walk(unit, found)
+        if split is not None:
+            split.files = unit.files
+        walk(split or unit, found)
     except _BROKEN:
         found.forget_from(nodes, ranges)
         return 1

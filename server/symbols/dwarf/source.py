@@ -23,7 +23,11 @@ class DebugData:
     range_lists: bytes = b""
     """.debug_rnglists, of DWARF 5."""
     is_split: bool = False
-    """The sections are those of a .dwo file."""
+    """The sections are those of a .dwo or .dwp file."""
+    unit_index: bytes = b""
+    """.debug_cu_index of a .dwp file: where the parts of each unit lie."""
+    place: int = 0
+    """Added to offsets of entries, so that those of several files are apart."""
     supplement: "DebugData | None" = None
     """What dwz moved to a common file (altlink)."""
 

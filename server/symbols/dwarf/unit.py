@@ -24,6 +24,16 @@ class UnitHeader:
     abbreviations: int
     kind: int
     dwo_id: int
+    string_base: int = 0
+    """Where the string offsets and range lists of this unit begin among those of others in a .dwp file."""
+    range_base: int = 0
+
+
+def header_at(data: DebugData, start: int) -> UnitHeader:
+    """The header at one place. Raises DwarfError."""
+    if not 0 <= start <= len(data.info) - 11:
+        raise DwarfError(f"unit at {start} of {len(data.info)}")
+    return _header(data.info, start, data.byte_order)
 
 
 def unit_headers(data: DebugData) -> Iterator[UnitHeader]:
@@ -116,6 +126,7 @@ def open_unit(data: DebugData, header: UnitHeader, tables: dict[tuple[int, Shape
         tables[key] = parse_abbreviations(data.abbreviations, header.abbreviations, header.shape)
     unit = Unit(header, data, tables[key])
     unit.string_base, unit.address_base, unit.range_base = data.default_bases(header.shape)
+    unit.string_base, unit.range_base = unit.string_base + header.string_base, unit.range_base + header.range_base
     values = root_values(unit)
     for attribute, name in ((Attribute.STR_OFFSETS_BASE, "string_base"), (Attribute.ADDR_BASE, "address_base")):
         if attribute in values:

@@ -146,7 +146,7 @@ def _note(unit: Unit, found: Found, entry: tuple[int, Abbreviation], owner: int)
         raise DwarfError(f"more than {MAX_NODES} functions and inlined calls")
     found.parents.append(owner if is_inlined else NONE)
     # A function may have a name of its own beside its origin's: each form of a constructor has.
-    found.names.append(_name_place(unit, abbreviation, values, place) if is_inlined else place)
+    found.names.append(_name_place(unit, abbreviation, values, place) if is_inlined else unit.data.place + place)
     call_file, call_line = (values[5] or 0, values[6] or 0) if is_inlined else (0, 0)
     found.call_files.append(unit.files[call_file] if call_file < len(unit.files) else 0)
     found.call_lines.append(call_line if call_line < 1 << 32 else 0)
@@ -191,8 +191,8 @@ def _ranges(unit: Unit, abbreviation: Abbreviation, values: Values) -> list[tupl
 def _name_place(unit: Unit, abbreviation: Abbreviation, values: Values, place: int) -> int:
     origin = values[3]
     if origin is None:
-        return place
+        return unit.data.place + place
     form = abbreviation.forms[Attribute.ABSTRACT_ORIGIN]
     if form in SUPPLEMENT_REFERENCES:
         return SUPPLEMENT | origin & (SUPPLEMENT - 1)
-    return origin + (unit.header.start if form in UNIT_REFERENCES else 0)
+    return unit.data.place + origin + (unit.header.start if form in UNIT_REFERENCES else 0)

@@ -125,13 +125,19 @@ def test_without_cgroup_v2_only_the_limit_by_cgroup_is_limited(host: HostView) -
     assert report(host, "cpu of a cgroup").state is State.LIMITED
 
 
-@pytest.mark.parametrize(("release", "state"), [("6.0.19", State.LIMITED), ("6.1.28", State.WORKS), ("odd", State.WORKS)])
+@pytest.mark.parametrize(("release", "state"), [("6.0.19", State.LIMITED), ("6.1.36", State.WORKS), ("odd", State.WORKS)])
 def test_unwinding_that_would_hang_this_kernel_limits_on_cpu_and_says_where_it_is_mended(
     host: HostView, release: str, state: State
 ) -> None:
     (found,) = [each for each in capabilities(replace(host, release=release), yes) if each.name == "unwinding"]
     assert found.state is state
     if state is State.LIMITED:
-        assert "parca-agent#1675" in found.detail and "6.1.28" in found.remedy
+        assert "parca-agent#1675" in found.detail and "6.1.36" in found.remedy
         cpu = next(each for each in examine(replace(host, release=release), yes) if each.name == "cpu")
         assert (cpu.state, found in cpu.findings) == (State.LIMITED, True)
+
+
+@pytest.mark.parametrize(("release", "when"), [("6.1.140", "from a program's first sample on"), ("5.15.0", "once the agent has read")])
+def test_it_is_said_from_when_on_the_stacks_of_a_program_are_unwound(host: HostView, release: str, when: str) -> None:
+    (found,) = [each for each in capabilities(replace(host, release=release), yes) if each.name == "unwinding"]
+    assert (found.state, when in found.detail) == (State.WORKS, True)

@@ -9,7 +9,7 @@ import pytest
 
 from agent.process.binaries import BinaryCache
 from agent.process.directory import ProcessDirectory
-from agent.records.binary import Binary
+from agent.records.binary import Binary, FileStamp
 from tests.agent.process.test_open_file import mapping_of
 from tests.support.elf_files import EXECUTE, PT_LOAD, PT_NOTE, READ, Part, elf, gnu_build_id
 from tests.support.processes import open_descriptors
@@ -42,6 +42,23 @@ def test_an_evicted_binary_is_known_again(root: Path) -> None:
     assert cache.evicted == 1
     assert [identify(cache, file) for file in files] == first
     assert all(binary is not None for binary in first)
+    cache.close()
+
+
+def test_files_of_a_binary_are_known_as_long_as_it_is(root: Path) -> None:
+    cache = BinaryCache(binaries_max=2, open_max=2)
+    file = write_program(root, 7)
+    copy = root / "copy"
+    copy.write_bytes(file.read_bytes())
+    binary, same = identify(cache, file), identify(cache, copy)
+    assert binary is not None
+    assert same is not None and same.id == binary.id
+    stats = [path.stat() for path in (file, copy)]
+    assert cache.files_of(binary.id) == tuple(FileStamp(each.st_ino, each.st_size, each.st_ctime_ns) for each in stats)
+    identify(cache, write_program(root, 23))
+    assert [stamp.inode for stamp in cache.files_of(binary.id)] == [stats[1].st_ino]
+    identify(cache, write_program(root, 31))
+    assert cache.files_of(binary.id) == ()
     cache.close()
 
 

@@ -7,21 +7,37 @@ from collections.abc import Mapping
 import numpy as np
 
 from agent.kernel.ranges import Ranges
-from agent.kernel.unwind_maps import TablePlace
+from agent.kernel.unwind_files import FileWalk
+from agent.kernel.unwind_maps import TablePlace, WalkKind
 from agent.kernel.unwind_rows import PackedTable, RuleNumbers, pack_table
-from agent.records.binary import Binary, BinaryId
+from agent.records.binary import Binary, BinaryId, FileStamp
 from agent.records.process import ProcessKey
 from agent.records.unwind import RuleKind, TableMiss, UnwindTable, rule
 from agent.runner.unwind_tables import UNUSED_WINDOWS, ResidentTables
 from tests.support.drains import elf
 
+FILE, COPY = FileStamp(7, 1000, 1), FileStamp(23, 1000, 2)
 WEB, MAIL = ProcessKey(7, 1007, 1), ProcessKey(23, 1023, 1)
+
+
+class FakeFiles:
+    """What the kernel was told of files."""
+
+    def __init__(self) -> None:
+        self.of: dict[BinaryId, tuple[tuple[FileStamp, ...], FileWalk]] = {}
+
+    def set(self, binary_id: BinaryId, stamps: tuple[FileStamp, ...], _segments: object, walk: FileWalk) -> None:
+        self.of[binary_id] = (stamps, walk)
+
+    def remove(self, binary_id: BinaryId) -> None:
+        del self.of[binary_id]
 
 
 class FakeMaps:
     """Room for some rows; what is given up is free after settle()."""
 
     def __init__(self, rows: int) -> None:
+        self.files = FakeFiles()
         self._free = Ranges(rows)
         self._retired: list[TablePlace] = []
 
@@ -81,7 +97,8 @@ def table_of(rows: int) -> UnwindTable:
 def tables(rows: int, **answers: UnwindTable | TableMiss) -> tuple[ResidentTables, FakeMaps, FakeSource]:
     maps, source = FakeMaps(rows), FakeSource()
     source.answers = {elf(name).id: answer for name, answer in answers.items()}
-    return ResidentTables(maps, source, lambda _: os.open("/dev/null", os.O_RDONLY)), maps, source  # type: ignore[arg-type]
+    resident = ResidentTables(maps, source, lambda _: os.open("/dev/null", os.O_RDONLY), lambda _: (FILE,))  # type: ignore[arg-type]
+    return resident, maps, source
 
 
 def app(name: str) -> Binary:
@@ -158,3 +175,36 @@ def test_table_of_processes_that_are_gone_is_freed_after_a_while() -> None:
     resident.end_window({})
     maps.settle()
     assert (resident.counts().tables, maps.free_rows) == (0, 30)
+
+
+def test_files_are_told_of_while_their_table_is_there() -> None:
+    resident, maps, source = tables(30, go=TableMiss.NO_RULES, bad=TableMiss.MALFORMED)
+    for name in ("app", "go", "bad"):
+        resident.use(WEB, app(name))
+    assert maps.files.of == {app("go").id: ((FILE,), FileWalk(0, 0, 0, WalkKind.FRAME_POINTERS))}
+    source.answers[app("app").id] = table_of(7)
+    resident.arrived()
+    assert maps.files.of[app("app").id] == ((FILE,), FileWalk(0, 0, 1, WalkKind.TABLE))
+    resident.leave(WEB, [app("app").id])
+    for _ in range(UNUSED_WINDOWS + 1):
+        resident.end_window({})
+    assert maps.files.of.keys() == {app("go").id}
+
+
+def test_table_that_gives_way_takes_its_files_with_it() -> None:
+    resident, maps, _ = tables(30, old=table_of(23), new=table_of(13))
+    resident.use(WEB, app("old"))
+    resident.end_window({WEB: 3})
+    resident.use(MAIL, app("new"))
+    resident.end_window({WEB: 3, MAIL: 97})
+    assert maps.files.of == {}
+
+
+def test_another_file_of_a_known_binary_is_told_of() -> None:
+    maps, source, files = FakeMaps(30), FakeSource(), [FILE]
+    source.answers[app("app").id] = table_of(7)
+    resident = ResidentTables(maps, source, lambda _: None, lambda _: tuple(files))  # type: ignore[arg-type]
+    resident.use(WEB, app("app"))
+    files.append(COPY)
+    resident.use(MAIL, app("app"))
+    assert maps.files.of[app("app").id][0] == (FILE, COPY)

@@ -13,7 +13,7 @@ from agent.records.event_drain import WindowDrain
 from agent.records.process import Fate, MappingKind, Process, ProcessKey
 from agent.records.unwind import TableMiss
 from agent.runner.unwinder import Sources, Unwinder, samples_by_process
-from tests.agent.runner.test_unwind_tables import FakeMaps, FakeSource, table_of
+from tests.agent.runner.test_unwind_tables import FILE, FakeMaps, FakeSource, table_of
 from tests.support.drains import DrainOf, elf, mapped, process
 
 
@@ -39,7 +39,8 @@ class Host:
         self.maps, self.source = ProcessMaps(), FakeSource()
         self.processes = {one.key: one for one in processes}
         self.changed = set(self.processes)
-        self.unwinder = Unwinder(self.maps, Sources(self.find, self.take_changed, self.open, self.source))  # type: ignore[arg-type]
+        sources = Sources(self.find, self.take_changed, self.open, lambda _: (FILE,), self.source)
+        self.unwinder = Unwinder(self.maps, sources)  # type: ignore[arg-type]
 
     def put(self, one: Process) -> None:
         self.processes[one.key] = one

@@ -1,11 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options for frames become the parameters that the API knows, and nothing that was not said."""
 
+from pathlib import Path
+
 import click
+import pytest
 from click.testing import CliRunner
 
+from server.cli import main as commands
+from server.cli.ask import Api
 from server.cli.operator_options import operator_parameters, with_operators
 from server.http.parameters import OPERATORS
+from tests.server.http.clients import client_of
+from tests.server.query.fakes import START_S
+from tests.support.operator_cases import CASES, NEW, OLD, Case, operator_store
+
+RANGE = ["--from", str(START_S), "--until", str(START_S + 60), "--format", "folded"]
+
+
+class AppApi(Api):
+    """An API that an app in this process answers."""
+
+    def get(self, path: str, **parameters: str) -> bytes:
+        answer = client_of(operator_store()).get(f"/api/v1/{path}", query_string=parameters)
+        assert answer.status_code == 200, answer.text
+        body: bytes = answer.data
+        return body
 
 
 def asked(*arguments: str, unit: str = "") -> dict[str, str]:
@@ -35,3 +55,21 @@ def test_all_of_them_are_parameters_of_the_api() -> None:
         "invert": "1", "by": "package",
     }  # fmt: skip
     assert set(given) == {*OPERATORS, "group"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "&".join(case.parameters))
+def test_each_operator_is_an_option_of_query_and_diff(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "api_at", AppApi)
+    no_threads = [] if "group" in case.parameters else ["--group", "none"]
+    for command, folded in ((["query", "cpu{}"], case.graph), (["diff", OLD, NEW], case.diff)):
+        done = CliRunner().invoke(commands.main, [*command, *RANGE, *no_threads, *case.options])
+        assert (done.exit_code, done.output) == (0, folded)
+
+
+def test_files_have_threads_and_no_other_label(tmp_path: Path) -> None:
+    file = tmp_path / "a.folded"
+    file.write_text("w;main 7\n")
+    done = CliRunner().invoke(commands.main, ["diff", str(file), str(file), "--group", "host"])
+    assert done.exit_code != 0
+    assert "stacks of a file have a thread and no 'host'" in done.output
+    assert CliRunner().invoke(commands.main, ["diff", str(file), str(file), "--group", "thread"]).exit_code == 0

@@ -6,6 +6,7 @@ import pytest
 from server.store.protocol import AccountSlot
 from tests.server.http.clients import RANGE, ROWS, client, client_of, get
 from tests.server.query.fakes import NOW_NS, PERIOD_NS, START_NS, START_S, WINDOW_NS, FakeStore, agent
+from tests.support.operator_cases import CASES, Case, operator_store
 
 GRAPH = f"/api/v1/flamegraph?{RANGE}"
 
@@ -121,6 +122,7 @@ def test_quality_stands_in_the_answer() -> None:
         "expected": 100, "stored": 32, "idle": 55, "filtered": 0, "lost": {"MAP_FULL": 13}, "lost_share": 0.13,
         "stack_lost": {"STACK_MAP_FULL": 8}, "stack_lost_share": 0.25, "truncated_share": 0.0, "unnamed_share": 0.0,
         "unknown_share": 0.0, "unwind_stopped_share": 0.0, "kernel_hidden_share": 0.0, "whole_share": 1.0, "hosts": 2, "hosts_silent": [],
+        "naming": 0,
     }  # fmt: skip
 
 
@@ -260,3 +262,9 @@ def test_operators_are_parameters_of_graphs_and_tables() -> None:
     refused = get(given, f"{GRAPH}&callers=a&callees=b", 400)
     assert refused["error"]["message"] == "callers and callees exclude one another"
     assert get(given, f"{GRAPH}&by=functions", 400)["error"]["hint"] == "did you mean function?"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "&".join(case.parameters))
+def test_each_operator_does_to_a_graph_what_it_says(case: Case) -> None:
+    asked = {"query": "cpu{}", "from": START_S, "until": START_S + 60, "format": "folded", **case.parameters}
+    assert client_of(operator_store()).get("/api/v1/flamegraph", query_string=asked).text == case.graph

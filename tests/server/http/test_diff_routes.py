@@ -8,6 +8,7 @@ from flask.testing import FlaskClient
 
 from tests.server.http.clients import client_of, get
 from tests.server.query.fakes import START_NS, START_S, WINDOW_NS, FakeStore
+from tests.support.operator_cases import CASES, NEW, OLD, Case, operator_store
 
 BOTH = f"/api/v1/diff?a=cpu{{version=%221%22}}&b=cpu{{version=%222%22}}&from={START_S}&until={START_S + 50}&column=samples"
 TOP = BOTH.replace("diff?", "diff/top?")
@@ -166,7 +167,13 @@ def test_values_are_said_per_request_when_rates_are_given(given: FlaskClient) ->
 def test_operators_apply_to_both_sides(given: FlaskClient) -> None:
     answer = get(given, f"{TOP}&focus=%3Dwork&callees=work")
     assert [(row["name"], row["a_total"], row["b_total"]) for row in answer["rows"]] == [("work", 1200, 2400)]
-    assert get(given, f"{TOP}&group=host", 400)["error"]["hint"].startswith("group it by thread")
+    assert get(given, f"{TOP}&group=hots", 400)["error"]["hint"] == "did you mean host?"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "&".join(case.parameters))
+def test_each_operator_does_to_a_diff_what_it_does_to_a_graph(case: Case) -> None:
+    asked = {"a": OLD, "b": NEW, "from": START_S, "until": START_S + 60, "format": "folded", **case.parameters}
+    assert client_of(operator_store()).get("/api/v1/diff", query_string=asked).text == case.diff
 
 
 def test_a_canary_is_compared_in_the_minutes_both_ran() -> None:

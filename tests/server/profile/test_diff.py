@@ -64,6 +64,18 @@ def test_one_replicate_has_no_spread() -> None:
     assert Estimate(np.array([[3.0, 0.0]]), np.array([10.0, 0.0])).variances() is None
 
 
+def test_what_strata_differ_by_is_no_noise() -> None:
+    # p = 0.6. Residuals -3 and -1 about their mean -2: 1 + 1; of the other stratum 2 and 2: none. Times 2 / 1, over 40 squared.
+    estimate = Estimate(np.array([[3.0, 5.0, 8.0, 8.0]]), np.full(4, 10.0), strata=2)
+    assert estimate.variances() == pytest.approx([4 / 1600])
+    assert estimate.freedom == 2
+    # A stratum of one replicate: what it is off by, squared.
+    one = Estimate(np.array([[3.0, 5.0, 8.0, 0.0]]), np.array([10.0, 10.0, 10.0, 0.0]), strata=2)
+    share = 16 / 30
+    assert one.variances() == pytest.approx([(2 * 2 + (8 - 10 * share) ** 2) / 900])
+    assert one.freedom == 1
+
+
 def test_noise_is_never_less_than_that_of_counting() -> None:
     # Both replicates of each side are the same, and yet 50 of 100 samples beside 60 of 100 is nothing.
     diff = diff_of([(["a"], [25, 25]), (["b"], [25, 25])], [(["a"], [30, 30]), (["b"], [20, 20])])

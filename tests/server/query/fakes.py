@@ -60,6 +60,17 @@ class FakeNamer:
         self.generation = 1
         self.prefix = ""
         """Put before every native name: another one with a new generation is a renaming."""
+        self.being_made: set[int] = set()
+        """Row ids of binaries whose names are being made."""
+        self.looked_at: dict[int, float] = {}
+        """Weights by row id, of the last question that met a table in the making."""
+
+    def pending(self) -> int:
+        return len(self.being_made)
+
+    def look_at(self, binaries: Sequence[tuple[BinaryInfo, float]]) -> list[int]:
+        self.looked_at = {info.row_id: weight for info, weight in binaries}
+        return sorted(self.being_made & self.looked_at.keys())
 
     def names(self, frames: FrameColumns, binaries: Binaries, strings: Sequence[bytes], service: str = "") -> FrameNames:
         names, codes, is_named = [], [], []

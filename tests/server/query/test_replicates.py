@@ -10,14 +10,14 @@ from server.errors import LimitExceeded
 from server.query import replicates
 from server.query.merge import MergeBudget, Meter
 from server.query.profile_query import ProfileQuery
-from server.query.replicates import MOST_REPLICATES, replicated_weights, replication
+from server.query.replicates import MOST_REPLICATES, Wanted, replicated_weights, replication
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
 from tests.server.query.fakes import NOW_NS, PERIOD_NS, START_NS, WINDOW_NS, FakeNamer, FakeStore
 from tests.support.pushes import MINUTE_NS, MINUTE_UNIX_NS, SECOND_NS, compact_all, new_store, push_rows
 
 RANGE = TimeRange(START_NS, START_NS + 64 * WINDOW_NS)
-COLUMNS = ("ns", "samples", "observed")
+WANTED = Wanted("ns", "samples", "observed")
 
 
 def store_of(hosts: int, windows: int, service: str = "shop") -> FakeStore:
@@ -34,10 +34,10 @@ def chosen_of(store: FakeStore, text: str = "cpu{}"):  # type: ignore[no-untyped
 
 def test_every_row_is_in_one_replicate() -> None:
     store = store_of(hosts=5, windows=64)
-    weights = replicated_weights(store, chosen_of(store), RANGE, COLUMNS)
+    weights = replicated_weights(store, chosen_of(store), RANGE, WANTED)
     samples = 5 * sum(7 + window for window in range(64))
     values = weights.services["shop"].values
-    assert (weights.samples, weights.observed, weights.hosts, weights.rows) == (samples, samples, 5, 5 * 64)
+    assert (weights.samples, weights.observed, len(weights.hosts), weights.rows) == (samples, samples, 5, 5 * 64)
     assert int(values.sum()) == samples * PERIOD_NS
     assert (weights.start_unix_ns, weights.end_unix_ns) == (START_NS, START_NS + 64 * WINDOW_NS)
 
@@ -46,7 +46,7 @@ def test_few_hosts_are_cut_in_time_and_never_mixed() -> None:
     store = store_of(hosts=5, windows=64)
     cut = replication(store, chosen_of(store), RANGE)
     assert (cut.host_groups, cut.stretches, cut.count) == (5, 6, 30)
-    values = replicated_weights(store, chosen_of(store), RANGE, COLUMNS).services["shop"].values
+    values = replicated_weights(store, chosen_of(store), RANGE, WANTED).services["shop"].values
     assert (values > 0).sum(axis=1).max() == 1  # each host has one stack
 
 
@@ -58,7 +58,7 @@ def test_of_many_hosts_some_share_a_replicate() -> None:
 
 def test_stretches_follow_the_data_and_not_the_range() -> None:
     store = store_of(hosts=1, windows=32)  # of a range of 64 windows
-    weights = replicated_weights(store, chosen_of(store), RANGE, COLUMNS)
+    weights = replicated_weights(store, chosen_of(store), RANGE, WANTED)
     assert int(weights.services["shop"].values.any(axis=1).sum()) >= 26
 
 
@@ -72,13 +72,13 @@ def test_the_budget_of_a_graph_holds_for_each_side(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(replicates, "Meter", lambda: Meter(MergeBudget(rows=3)))
     store = store_of(hosts=2, windows=2)
     with pytest.raises(LimitExceeded, match="more than 3 rows"):
-        replicated_weights(store, chosen_of(store), RANGE, COLUMNS)
+        replicated_weights(store, chosen_of(store), RANGE, WANTED)
 
 
 def test_nothing_is_nothing() -> None:
     store = store_of(hosts=1, windows=1)
-    weights = replicated_weights(store, chosen_of(store, 'cpu{service="none"}'), RANGE, COLUMNS)
-    assert (dict(weights.services), weights.samples, weights.hosts) == ({}, 0, 0)
+    weights = replicated_weights(store, chosen_of(store, 'cpu{service="none"}'), RANGE, WANTED)
+    assert (dict(weights.services), weights.samples, len(weights.hosts)) == ({}, 0, 0)
     assert np.array_equal(replication(store, chosen_of(store, 'cpu{service="none"}'), RANGE).host_group, [0])
 
 
@@ -94,9 +94,9 @@ def test_blocks_that_hold_all_hosts_are_taken_apart(tmp_path: Path) -> None:
     for is_compacted in (False, True):
         if is_compacted:
             assert compact_all(store, span.until_unix_ns + 10 * MINUTE_NS) == 36
-        weights = replicated_weights(store, query.choose(parse_selector("cpu{}"), span), span, ("samples", "samples", "observed"))
+        weights = replicated_weights(store, query.choose(parse_selector("cpu{}"), span), span, Wanted("samples", "samples", "observed"))
         values = weights.services["web"].values
-        assert (weights.samples, weights.observed, weights.hosts) == (12 * 31, 12 * 31, 3)
+        assert (weights.samples, weights.observed, len(weights.hosts)) == (12 * 31, 12 * 31, 3)
         assert sorted(int(v) for v in values.sum(axis=0) if v) == [12 * 7, 12 * 11, 12 * 13]
         assert (values > 0).sum(axis=1).max() == 1
     store.close()

@@ -135,8 +135,13 @@ def by_addr2line(path: Path, addresses: Sequence[int]) -> list[list[Frame]]:
     """Chains as addr2line -i -f gives them, innermost first."""
     text = "\n".join(hex(address) for address in addresses)
     done = subprocess.run(["addr2line", "-a", "-i", "-f", "-e", path], input=text, capture_output=True, text=True, check=True)
+    return chains_of(done.stdout)
+
+
+def chains_of(printed: str) -> list[list[Frame]]:
+    """Chains out of what addr2line -a -i -f prints, innermost first."""
     chains: list[list[str]] = []
-    for line in done.stdout.splitlines():
+    for line in printed.splitlines():
         if re.fullmatch(r"0x[0-9a-f]{16}", line):
             chains.append([])
         else:

@@ -5,6 +5,7 @@ import os
 import shutil
 import struct
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,15 +63,19 @@ def describe(path: Path, row_id: int = 1) -> BinaryInfo:
     return BinaryInfo(row_id, pb.BINARY_KIND_ELF, kind, gnu, content, os.fsencode(path), tuple(columns), path.stat().st_size)
 
 
-def build_here(key: BinaryKey, *sources: Path, form: int = symbols_pb2.UPLOAD_FORMAT_ELF) -> tuple[BuildResult, Table | None]:
-    """Build a table in this process, without the jail."""
+def build_here(
+    key: BinaryKey, *sources: Path, form: int = symbols_pb2.UPLOAD_FORMAT_ELF, splits: Sequence[Path] = (), kallsyms: bytes = b""
+) -> tuple[BuildResult, Table | None]:
+    """Build a table in this process, without the jail; `splits` are .dwo and .dwp files, `kallsyms` a list."""
     descriptors = [os.open(path, os.O_RDONLY) for path in sources]
-    output = os.memfd_create("table")
+    output, bundle, listed = (os.memfd_create(name) for name in ("table", "splits", "kallsyms"))
+    os.write(listed, kallsyms)
+    sizes = tuple(os.write(bundle, path.read_bytes()) for path in splits)
     try:
-        result = build(Job(key, form, tuple(descriptors), output))
+        result = build(Job(key, form, tuple(descriptors), output, splits=bundle, split_sizes=sizes, kallsyms=listed if kallsyms else None))
         return result, open_table(output, key) if result.status == "ok" else None
     finally:
-        for descriptor in (*descriptors, output):
+        for descriptor in (*descriptors, output, bundle, listed):
             os.close(descriptor)
 
 

@@ -39,10 +39,10 @@ print(json.dumps([os.getresuid(), os.getgroups(), status["NoNewPrivs"].strip(), 
 
 
 def test_memory_limit_ends_as_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def hungry(_: bytes) -> None:
+    def hungry(_: int) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("server.symbols.build_child.parse_kallsyms", hungry)
+    monkeypatch.setattr("server.symbols.build_child.kallsyms_of", hungry)
     source = tmp_path / "kallsyms"
     source.write_bytes(b"0 T f\n7 ! ")
     result, _ = build_here(KERNEL, source, form=symbols_pb2.UPLOAD_FORMAT_KALLSYMS)

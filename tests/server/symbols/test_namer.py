@@ -361,3 +361,15 @@ def test_directory_that_cannot_be_made_is_said_in_words(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ServerError, match="symbol directory"):
         Namer(SymbolSettings(tmp_path / "file"))
+
+
+def test_what_is_looked_at_is_told_until_it_has_names(tmp_path: Path, program: Path) -> None:
+    namer = Namer(SymbolSettings(tmp_path / "symbols", debug_roots=()))
+    others = [replace(describe(program), row_id=row_id, content_hash=bytes([row_id]) * 16) for row_id in range(2, 9)]
+    for binary in (*others, describe(program)):
+        namer.state(binary)
+    looked = [(binary, 1.0) for binary in others]
+    assert set(namer.look_at(looked)) <= {binary.row_id for binary in others}
+    assert namer.wait_idle(WAIT_S)
+    assert namer.look_at(looked) == []
+    namer.close()

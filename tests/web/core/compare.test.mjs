@@ -6,7 +6,7 @@ import {
   comparisonBefore, comparisonOfDeploy, hasSides, rangeBefore, rangeLastWeek, relationWords, sideOf, sidePatch, spanOfBoth, spanOfSide, swapped,
 } from "../../../web/core/compare.js";
 
-const BOTH = { a: "cpu{}", aFrom: "1000", aUntil: "1900", b: 'cpu{host="x"}', bFrom: "1900", bUntil: "2800", shape: "b" };
+const BOTH = { a: "cpu{}", aFrom: "1000", aUntil: "1900", aRate: "7", b: 'cpu{host="x"}', bFrom: "1900", bUntil: "2800", bRate: "", shape: "b" };
 
 test("a service is compared with the time right before, of the same length", () => {
   const made = comparisonBefore({ service: 'a"b', hosts: ["h1", "h2"], versions: [], tab: "cpu" }, { from_s: 10_000.4, until_s: 10_900.2 });
@@ -25,6 +25,7 @@ test("a deploy leads to its two versions in its two ranges", () => {
 test("swapping twice changes nothing, once everything with the shape", () => {
   assert.deepEqual(swapped(swapped(BOTH)), BOTH);
   assert.deepEqual(sideOf(swapped(BOTH), "a"), sideOf(BOTH, "b"));
+  assert.deepEqual([swapped(BOTH).aRate, swapped(BOTH).bRate], ["", "7"]);
   assert.equal(swapped(BOTH).shape, "a");
   assert.equal(swapped({ ...BOTH, shape: "union" }).shape, "union");
 });
@@ -33,6 +34,17 @@ test("ranges before and a week before keep the length", () => {
   const span = { from_s: 1_000_000, until_s: 1_000_900 };
   assert.deepEqual(rangeBefore(span), { from: "999100", until: "1000000" });
   assert.deepEqual(rangeLastWeek(span), { from: "395200", until: "396100" });
+});
+
+test("a week ago is the same time by the clock on the wall", () => {
+  const zone = process.env.TZ;
+  process.env.TZ = "Europe/Berlin";
+  // 30 March 2027, 10:00 to 11:00 in summer time; clocks were changed on the 28th: 167 hours lie between.
+  const [b, a] = [Date.UTC(2027, 2, 30, 8) / 1000, Date.UTC(2027, 2, 23, 9) / 1000];
+  assert.deepEqual(rangeLastWeek({ from_s: b, until_s: b + 3600 }), { from: String(a), until: String(a + 3600) });
+  assert.equal(relationWords({ from_s: a, until_s: a + 3600 }, { from_s: b, until_s: b + 3600 }), "A is a week before B");
+  if (zone === undefined) delete process.env.TZ;
+  else process.env.TZ = zone;
 });
 
 test("a side is put in without touching the other", () => {

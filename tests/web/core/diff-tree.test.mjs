@@ -20,7 +20,7 @@ function diffOf(more = {}) {
     high: [0, 0, 0.06, 0.065, 0.01, null],
     is_noise: [1, 1, 0, 0, 1, 0],
   };
-  return diffTreeFromAnswer({ ...answer, nodes: { ...answer.nodes, ...columns } });
+  return diffTreeFromAnswer({ a: { per: null }, b: { per: null }, ...answer, nodes: { ...answer.nodes, ...columns } });
 }
 
 test("frames are coloured by change, not by kind of code", () => {
@@ -41,6 +41,13 @@ test("a frame tells both shares, the change, its interval and what that is", () 
     ["that is", "more in B, beyond noise"],
   ]);
   assert.equal(diffFrameWords(diffOf(), 3).lines[3][1], "new in B");
+});
+
+test("what a request takes is said when both sides know how many there were", () => {
+  const per = (count) => ({ per: { unit: "request", count, total: 0 } });
+  assert.deepEqual(diffFrameWords(diffOf({ a: per(10_000), b: per(20_000) }), 2).lines.at(-1), ["that takes", "2 ms → 2.5 ms a request (+25 %)"]);
+  assert.equal(diffFrameWords(diffOf({ a: per(10_000), b: per(20_000) }), 3).lines.at(-1)[1], "0 s → 500 µs a request");
+  assert.equal(diffFrameWords(diffOf({ a: per(10_000) }), 2).lines.at(-1)[0], "that is");
 });
 
 test("what is trimmed has no interval, and says when it hides a change", () => {

@@ -34,6 +34,8 @@ test("the verdict counts, and says one as one", () => {
 test("a side says what it holds, or that it is empty", () => {
   assert.equal(sideWords({ query: 'cpu{service="x"}', total: 61e9, hosts: 1, is_empty: false }), "61 s of CPU, 1 host");
   assert.equal(sideWords({ query: "offcpu", total: 61e9, hosts: 2, is_empty: false }), "61 s waited, 2 hosts");
+  const per = { unit: "request", count: 1000, total: 61e6 };
+  assert.equal(sideWords({ query: "cpu", total: 61e9, hosts: 2, is_empty: false, per }), "61 s of CPU, 2 hosts, 61 ms a request");
   assert.equal(sideWords({ query: "cpu", total: 0, hosts: 0, is_empty: true }), "no samples in this range");
 });
 

@@ -36,6 +36,12 @@ test("a good graph has nothing in amber", () => {
   );
 });
 
+test("names that are being made are said, and only then", () => {
+  assert.equal(itemOf({ naming: 0 }, "naming"), undefined);
+  assert.deepEqual([1, 3].map((naming) => itemOf({ naming }, "naming").value), ["1 binary…", "3 binaries…"]);
+  assert.equal(itemOf({ naming: 3 }, "naming").isFine, true);
+});
+
 test("a kernel that hides its addresses is said with what to type, and only then", () => {
   assert.equal(itemOf({ kernel_hidden_share: 0 }, "kernel"), undefined);
   const item = itemOf({ kernel_hidden_share: 0.002 }, "kernel");

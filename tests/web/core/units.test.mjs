@@ -59,3 +59,15 @@ test("a range says its day once", () => {
   assert.equal(units.formatRange(from_s, from_s + 60), "2026-05-28 20:26:40 – 20:27:40");
   assert.equal(units.formatRange(from_s, from_s + 86400), "2026-05-28 20:26 – 2026-05-29 20:26");
 });
+
+test("the zone of local times is named as it is at that time", () => {
+  const summer_s = Date.UTC(2026, 6, 1) / 1000;
+  const zones = { UTC: "UTC", "Europe/Berlin": "UTC+2", "Asia/Kolkata": "UTC+5:30", "America/St_Johns": "UTC−2:30" };
+  for (const [zone, words] of Object.entries(zones)) {
+    process.env.TZ = zone;
+    assert.equal(units.formatZone(summer_s), words);
+  }
+  process.env.TZ = "Europe/Berlin";
+  assert.equal(units.formatZone(Date.UTC(2026, 0, 1) / 1000), "UTC+1");
+  process.env.TZ = "UTC";
+});

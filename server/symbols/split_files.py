@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the .dwo and .dwp files of a binary, and puts them into one file for the child that makes its table.
+
+Looked for are: what was uploaded; APP.dwp beside the binary and in the configured roots, there by build id too; each .dwo file below the
+binary's directory, below the directory that it was compiled in when the binary lies in that, and in the roots. Names of .dwo files stand
+in the binary: they never lead out of these directories, and a file counts only when it holds a unit with the id that is looked for.
+"""
+
+import logging
+import os
+import tempfile
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from emberwatch.v1 import batch_pb2 as pb
+from server.store.protocol import BinaryInfo
+from server.symbols.build_result import SplitName
+from server.symbols.identity import BinaryKey
+from server.symbols.rooted import open_in_root
+from server.symbols.settings import SymbolSettings
+from server.symbols.source_files import Held, SourceFiles
+from server.symbols.sources import close_all
+from server.symbols.split_ids import split_ids
+
+log = logging.getLogger(__name__)
+
+SPLIT_KIND = 0xD0
+"""Stands for a kind of build id: such files have none, and are kept by the id of one of their units."""
+MAX_FILES = 4096
+MAX_BYTES = 2 << 30
+"""Of all .dwo and .dwp files of one binary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Some files one after another; the descriptor is the holder's to close."""
+
+    descriptor: int
+    sizes: tuple[int, ...]
+
+
+class SplitFiles:
+    """Remembers what is missing, by binary, until the process ends. Any thread."""
+
+    def __init__(self, settings: SymbolSettings, files: SourceFiles) -> None:
+        self._settings = settings
+        self._files = files
+        self._lock = threading.Lock()
+        self._missing: dict[BinaryKey, tuple[SplitName, ...]] = {}
+        self._tried: dict[BinaryKey, frozenset[int]] = {}
+        """Ids of units that files were found for: one that is missing still is broken."""
+
+    def note(self, key: BinaryKey, missing: Sequence[SplitName]) -> None:
+        """What is missing of a binary now."""
+        with self._lock:
+            if missing:
+                self._missing[key] = tuple(missing)
+            else:
+                self._missing.pop(key, None)
+                self._tried.pop(key, None)
+
+    def wanting(self, ids: Collection[int]) -> dict[BinaryKey, int]:
+        """The binaries that miss units with some of these ids, each with the lowest of those."""
+        with self._lock:
+            common = {key: {one.dwo_id for one in missing}.intersection(ids) for key, missing in self._missing.items()}
+        return {key: min(some) for key, some in common.items() if some}
+
+    def has_news(self, key: BinaryKey, binary: BinaryInfo | None) -> bool:
+        """Whether a file has come that holds what is missing."""
+        with self._lock:
+            missing, tried = self._missing.get(key, ()), self._tried.get(key, frozenset())
+        fresh = [one for one in missing if one.dwo_id not in tried]
+        descriptor = next(self._open(key, binary, fresh), None) if fresh else None
+        if descriptor is not None:
+            os.close(descriptor)
+        return descriptor is not None
+
+    def bundle(self, key: BinaryKey, binary: BinaryInfo | None, missing: Sequence[SplitName]) -> Bundle | None:
+        """What there is of the missing ones; None when there is nothing, or no room for it."""
+        with tempfile.TemporaryFile(dir=self._settings.directory) as together:
+            sizes: list[int] = []
+            tried: set[int] = set()
+            for descriptor in self._open(key, binary, missing):
+                size = os.fstat(descriptor).st_size
+                try:
+                    if sum(sizes) + size > MAX_BYTES or len(sizes) >= MAX_FILES:
+                        log.warning("split files left out binary=%s bytes=%d", key.digest, size)
+                        continue
+                    _append(together.fileno(), descriptor)
+                    sizes.append(size)
+                    tried |= split_ids(descriptor)
+                except OSError as error:
+                    log.warning("split file cannot be read binary=%s reason=%s", key.digest, error.strerror)
+                    return None
+                finally:
+                    os.close(descriptor)
+            with self._lock:
+                self._tried[key] = frozenset(tried)
+            return Bundle(os.dup(together.fileno()), tuple(sizes)) if sizes else None
+
+    def _open(self, key: BinaryKey, binary: BinaryInfo | None, missing: Sequence[SplitName]) -> Iterator[int]:
+        """Files with units that are missing, each unit once; the caller closes them."""
+        left = {one.dwo_id for one in missing}
+        for descriptor in self._candidates(key, binary, missing, left):
+            found = left.intersection(split_ids(descriptor))
+            left -= found
+            if found:
+                yield descriptor
+            else:
+                os.close(descriptor)
+            if not left:
+                return
+
+    def _candidates(self, key: BinaryKey, binary: BinaryInfo | None, missing: Sequence[SplitName], left: set[int]) -> Iterator[int]:
+        for one in missing:
+            if one.dwo_id in left:
+                kept = self._files.open(split_key(one.dwo_id), ())
+                close_all(kept[1:])
+                yield from (source.descriptor for source in kept[:1])
+        if not self._settings.local_files:
+            return
+        path = PurePosixPath(os.fsdecode(binary.path)) if binary is not None and binary.path.startswith(b"/") else None
+        for root, place in self._packed_places(key, path):
+            yield from _opened(root, place)
+        for one in missing:
+            if one.dwo_id in left:
+                for root, place in self._places(one, path):
+                    yield from _opened(root, place)
+
+    def _packed_places(self, key: BinaryKey, path: PurePosixPath | None) -> Iterator[tuple[Path, PurePosixPath]]:
+        digits = key.build_id.hex()
+        if path is not None:
+            yield Path(path.parent), PurePosixPath(f"{path.name}.dwp")
+        for root in self._settings.debug_roots:
+            if key.build_id_kind == pb.BUILD_ID_KIND_GNU:
+                yield root, PurePosixPath(".build-id", digits[:2], f"{digits[2:]}.dwp")
+            if path is not None:
+                yield root, PurePosixPath(f"{path}.dwp")
+
+    def _places(self, one: SplitName, path: PurePosixPath | None) -> Iterator[tuple[Path, PurePosixPath]]:
+        directory = PurePosixPath(os.fsdecode(one.directory))
+        whole = directory / os.fsdecode(one.name)
+        if path is not None:
+            if whole.is_relative_to(path.parent):
+                yield Path(path.parent), whole.relative_to(path.parent)
+            yield Path(path.parent), PurePosixPath(whole.name)
+            if directory.is_absolute() and len(directory.parts) > 1 and path.is_relative_to(directory) and whole.is_relative_to(directory):
+                yield Path(directory), whole.relative_to(directory)
+        for root in self._settings.debug_roots:
+            yield root, whole
+
+
+def split_key(dwo_id: int) -> BinaryKey:
+    """By which a file with this unit is kept."""
+    return BinaryKey(pb.BINARY_KIND_ELF, SPLIT_KIND, dwo_id.to_bytes(8, "big"), b"")
+
+
+def split_held(dwo_id: int) -> Held:
+    """The same for files that come."""
+    return Held(SPLIT_KIND, dwo_id.to_bytes(8, "big"))
+
+
+def _opened(root: Path, place: PurePosixPath) -> Iterator[int]:
+    descriptor = open_in_root(root, place)
+    if descriptor is not None:
+        yield descriptor
+
+
+def _append(to: int, descriptor: int) -> None:
+    place = 0
+    while sent := os.sendfile(to, descriptor, place, 64 << 20):
+        place += sent
