@@ -54,8 +54,11 @@ BPF_TABLE("hash", struct hold_start_key, u64, holds, HOLD_ENTRIES);
 BPF_ARRAY(hold_settings, struct hold_settings, 1);
 BPF_PERCPU_ARRAY(hold_counts, struct lock_counts, 1);
 BPF_PERCPU_ARRAY(pending_hold, struct hold, 1);
+/* As the value of an inner map it is words, see stack_words in stack.h. */
+typedef u64 hold_words[sizeof(struct lock_value) / sizeof(u64)];
+
 /* Made by the collector. When full the hold is counted as rows_full. */
-BPF_HASH(hold_rows_shape, struct hold_key, struct lock_value, 1);
+BPF_HASH(hold_rows_shape, struct hold_key, hold_words, 1);
 BPF_ARRAY_OF_MAPS(hold_rows, "hold_rows_shape", BUFFERS);
 
 static __always_inline bool is_by_64_bit(struct task_struct *task)
