@@ -222,8 +222,10 @@ def test_two_on_one_cpu_wait_for_it_half_of_the_time(header_directory: Path, pro
         seen, truth = run(suite, programs, "hogs", str(min(os.sched_getaffinity(0))))
     times, runqueue = seen.sums("time"), seen.sums("runqueue", b"waits")
     assert truth["runnable_ns"] > 0.3 * 1_500_000_000
-    assert near(times["runnable_ns"], truth["runnable_ns"])
-    assert near(runqueue["ns"], truth["runnable_ns"])
+    # A switch is the kernel's for some moments before it is told of: on a host where many want to run there are hundreds.
+    slack_ns = SLACK_NS + times["switches"] * 50_000
+    for measured_ns in (times["runnable_ns"], runqueue["ns"]):
+        assert abs(measured_ns - truth["runnable_ns"]) <= truth["runnable_ns"] * TOLERANCE + slack_ns
     assert runqueue["count"] == sum(value for name, value in runqueue.items() if name.startswith("bucket_"))
     assert times["cpu_ns"] + times["runnable_ns"] + times["child_ns"] == pytest.approx(truth["wall_ns"], rel=TOLERANCE, abs=10 * SLACK_NS)
 
