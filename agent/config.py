@@ -16,7 +16,9 @@ from agent.errors import ConfigError
 Value = TypeVar("Value", str, int, bool)
 _HOST_BYTES = 256
 """What the server takes as the value of a label."""
-KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp")
+KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "lock_hold")
+ON_DEMAND = ("lock_hold",)
+"""Kinds that run only when they are named."""
 """All there are, whether this kernel offers them or not."""
 WAIT_CLASSES = ("lock", "disk", "net", "pipe", "poll", "sleep", "page", "child", "other")
 Check = Callable[[Any], str | None]
@@ -100,7 +102,11 @@ class Settings:
     spool_bytes: int = _row(512 << 20, "Most bytes of windows kept while the server cannot be reached.", _between(1 << 20, 1 << 40))
     spool_h: int = _row(24, "Longest time a window is kept, hours.", _between(1, 24 * 30))
     log_level: str = _row("info", "How much is logged: debug, info, warning or error.", _level)
-    kinds: str = _row("all", "What is profiled: all that this kernel offers, or kinds with commas between; cpu always is.", _kinds)
+    kinds: str = _row(
+        "all",
+        "What is profiled: all that this kernel offers, or kinds with commas between; cpu always is, lock_hold only when named.",
+        _kinds,
+    )
     threshold_us: int = _row(1000, "Waits and calls shorter than this are added up without their stacks, microseconds.", _between(0, 10**8))
     events_per_s: int = _row(
         20_000,
@@ -118,9 +124,9 @@ class Settings:
         return frozenset(int(part) for part in self.pid.split(",") if part)
 
     def wants(self, kind: str) -> bool:
-        """Whether `kinds` names it, or all."""
+        """Whether `kinds` names it, or all and it is not one that must be named."""
         named = {part.strip() for part in self.kinds.split(",")}
-        return kind in named or "all" in named
+        return kind in named or ("all" in named and kind not in ON_DEMAND)
 
     def class_overrides(self) -> dict[bytes, dict[bytes, bytes]]:
         """`wait_classes` by service: the class that is found, and the one it is shown as."""

@@ -31,6 +31,7 @@ class Scratch(IntEnum):
     FUTEX = 5
     HOLDER = 6
     TCP = 7
+    HOLD = 8
 
 
 @dataclass(frozen=True, slots=True)

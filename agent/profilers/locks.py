@@ -159,7 +159,7 @@ class LockProfiler:
             start_ns=window.start_ns,
             end_ns=window.end_ns,
             keys=keys["own"].copy(),
-            columns=_columns(values, share),
+            columns=columns_of_waits(values, share),
             account=account_of_waits(values["count"], counts, share),
             stacks=window.stacks,
             seconds=_with_stacks(keys["holder"].copy(), window.stacks),
@@ -181,7 +181,8 @@ class LockProfiler:
         )
 
 
-def _columns(values: Rows, share: Share) -> tuple[EventColumn, ...]:
+def columns_of_waits(values: Rows, share: Share) -> tuple[EventColumn, ...]:
+    """Of LOCK_VALUE, scaled to the whole window."""
     return (
         EventColumn("count", "count", pb.MERGE_SUM, share.scaled(values["count"])),
         EventColumn("ns", "ns", pb.MERGE_SUM, share.scaled(values["ns"])),

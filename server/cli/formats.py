@@ -31,6 +31,7 @@ _KIND_WORDS = {
     "offcpu": ("waiting", "threads", "waits"),
     "runqueue": ("waiting for a CPU", "threads", "waits"),
     "lock": ("waiting for locks", "threads", "waits"),
+    "lock_hold": ("holding locks", "threads", "holds"),
     "syscall_stack": ("system calls", "threads", "calls"),
 }
 """What is measured, what a second of it in each second is called, and what is counted."""

@@ -84,6 +84,7 @@ def serve(ready_fd: int, **values: Any) -> None:
 
 @main.command("record")
 @click.option("--kind", type=click.Choice(RECORDED_KINDS), default="cpu", show_default=True, help="What to record.")
+@click.option("--hold", "is_hold", is_flag=True, help="With --kind lock: not how long locks are waited for but how long they are held.")
 @click.option(
     "--duration",
     "duration_s",
@@ -98,6 +99,7 @@ def serve(ready_fd: int, **values: Any) -> None:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def record_command(
     kind: str,
+    is_hold: bool,
     duration_s: float | None,
     pids: tuple[int, ...],
     rate_hz: int,
@@ -109,6 +111,9 @@ def record_command(
 
     Only the answer goes to standard output; what COMMAND prints there goes to standard error.
     """
+    if is_hold and kind != "lock":
+        raise click.BadParameter("is for --kind lock", param_hint="--hold")
+    kind = "lock_hold" if is_hold else kind
     recording = Recording(kind, duration_s if duration_s or command else 10.0, pids, command, rate_hz)
     chosen = Format(wanted) if wanted else usual_format(kind)
     ask = ask_about(f"{kind}{{}}", chosen, "", "")

@@ -15,13 +15,15 @@ from server.errors import BadRequest
 from server.query.complaint import QueryError
 from server.query.selector import parse_selector
 
-USUAL_BY = {"syscall": "call", "lock": "object", "tcp": "object", "time": "service", "runqueue": "service"}
+USUAL_BY = {"syscall": "call", "lock": "object", "lock_hold": "object", "tcp": "object", "time": "service", "runqueue": "service"}
 """What tables of a kind are by when nothing is said; other kinds are shown by function."""
 _HIDES_IDLE = "offcpu"
+_OF_LOCKS = ("lock", "lock_hold")
 _FOLDED = {
     "syscall": {"group": "object"},
     "tcp": {"group": "object"},
     "lock": {"group": "object", "column": "ns"},
+    "lock_hold": {"group": "object", "column": "ns"},
     "syscall_stack": {"group": "object", "column": "ns"},
     "offcpu": {"group": "thread", "column": "ns"},
     "runqueue": {"group": "thread", "column": "ns"},
@@ -45,7 +47,7 @@ def ask_about(selector: str, wanted: Format, by: str, idle: str) -> Ask:
         return Ask(ask.path, ask.parameters | ({"idle": idle} if idle else {}))
     if idle and kind != _HIDES_IDLE:
         raise BadRequest(f"only waits can wait for work: leave --idle {idle} out")
-    more = {"functions": "1"} if kind == "lock" else {}
+    more = {"functions": "1"} if kind in _OF_LOCKS else {}
     return Ask("table", {"by": by, "limit": str(ROWS_SHOWN), **more})
 
 
@@ -86,13 +88,15 @@ def _headline(answer: Json) -> str:
             spent = sum(value for name, value in totals.items() if name.endswith("_ns"))
             return f"{quantity(spent, 'ns')} of threads over {seconds}"
         case kind:
-            count, words = quantity(totals.get("count", 0), "count"), {"syscall": "calls"}.get(kind, "waits")
+            count, words = quantity(totals.get("count", 0), "count"), {"syscall": "calls", "lock_hold": "holds"}.get(kind, "waits")
             return f"{count} {words}, {quantity(totals.get('ns', 0), 'ns')} in them over {seconds}"
 
 
 def _columns(answer: Json) -> list[_Column]:
     names = [column["name"] for column in answer["columns"]]
-    by: str = {"lock": "lock", "tcp": "peer"}.get(answer["kind"], "object") if answer["by"] == "object" else answer["by"]
+    by: str = (
+        {**dict.fromkeys(_OF_LOCKS, "lock"), "tcp": "peer"}.get(answer["kind"], "object") if answer["by"] == "object" else answer["by"]
+    )
     name: _Column = (by, lambda row: safe(row["name"]) or f"[no {by}]")
     if answer["kind"] == "tcp":
         return [name, *_tcp_columns()]
@@ -123,7 +127,9 @@ def _timed_columns(answer: Json) -> list[_Column]:
         columns += [_quantile("p50", "bucket", "p50"), _quantile("p99", "bucket", "p99")]
     columns.append(_value("max", "max_ns", "ns"))
     if "first" in answer["rows"][0]:
-        columns += [("who waits", lambda row: _functions(row["first"])), ("who holds", lambda row: _functions(row["second"]))]
+        columns.append(("who held" if answer["kind"] == "lock_hold" else "who waits", lambda row: _functions(row["first"])))
+    if answer["kind"] == "lock" and "second" in answer["rows"][0]:
+        columns.append(("who holds", lambda row: _functions(row["second"])))
     return columns
 
 

@@ -25,7 +25,7 @@ _KNOWN = {
     DEFAULT_KIND: CPU.columns,
     "time": (ColumnInfo("switches", "count", ValueMerge.SUM), ColumnInfo("cpu_ns", "ns", ValueMerge.SUM)),
     "tcp": (ColumnInfo("events", "count", ValueMerge.SUM),),
-    **dict.fromkeys(("offcpu", "runqueue", "lock", "syscall", "syscall_stack"), (_COUNT, _NS)),
+    **dict.fromkeys(("offcpu", "runqueue", "lock", "lock_hold", "syscall", "syscall_stack"), (_COUNT, _NS)),
 }
 """What can be asked of kinds that agents know and of which nothing was stored: they have no rows."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from server.store import rollup, tables
+from server.store.account_rollups import AccountRollups
 from server.store.container import compress, decompress
 from server.store.cover import MINUTE_NS
 from server.store.engine import reading
@@ -41,7 +42,7 @@ class _Block:
     """Of the block that is there already."""
 
 
-def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, now_unix_ns: int) -> Compacted:
+def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, accounts: AccountRollups, now_unix_ns: int) -> Compacted:
     """See Store.compact."""
     before = (now_unix_ns - SETTLE_NS) // MINUTE_NS * MINUTE_NS
     with reading(engine) as connection:
@@ -52,7 +53,7 @@ def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, now_unix_ns: 
             _add_existing(connection, block)
     if minute is None:
         made = rollup.step(engine, units, registry, now_unix_ns)
-        return Compacted(0, made, is_done=not made)
+        return Compacted(0, made, is_done=not made and not accounts.step(engine, units, now_unix_ns))
     packed = [_packed(block) for block in blocks]
     with units.begin() as unit:
         rollup.mark(unit.connection, ((block.service_id, block.kind.row_id, block.start_unix_ns) for block in blocks))

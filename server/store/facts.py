@@ -11,6 +11,13 @@ LEVEL0_FLOOR = "level0_floor"
 DATA_FLOOR = "data_floor"
 """Before it, data is being removed and does not count: a minute is there whole, or not at all."""
 
+ACCOUNTS_BUILT = "accounts_built"
+"""Before it, accounts are rolled up to units of ten minutes; a unit with a late window is marked until it is made anew."""
+ACCOUNTS_FLOOR = "accounts_floor"
+"""Before it, windows have no account of their own any more: units of ten minutes are the finest."""
+ACCOUNTS_SEEN = "accounts_seen"
+"""Row id up to which windows that came late have been marked."""
+
 
 def read_bytes(connection: sa.Connection, name: str) -> bytes | None:
     """None when it was never written."""

@@ -49,7 +49,7 @@ def _drop_level0(connection: sa.Connection, before_unix_ns: int) -> Retired:
 def _drop_old(connection: sa.Connection, before_unix_ns: int) -> list[Retired]:
     """Whole minutes past their age."""
     before = raise_time(connection, DATA_FLOOR, before_unix_ns // MINUTE_NS * MINUTE_NS)
-    for table in (tables.accounts, tables.losses):
+    for table in (tables.accounts, tables.losses, tables.account_rollups):
         _delete(connection, table, table.c.start_unix_ns < before)
     return [_drop_oldest(connection, table, table.c.start_unix_ns < before) for table in (tables.batches, tables.blocks, tables.rollups)]
 

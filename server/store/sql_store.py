@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from server.errors import BadRequest
 from server.store import accounts, catalog, compact, facts, notes, retire, rollup, select
+from server.store.account_rollups import AccountRollups
 from server.store.append import Appender
 from server.store.dictionaries import Dictionaries
 from server.store.documents import Documents
@@ -31,7 +32,7 @@ from server.store.protocol import (
     ServiceInfo,
     Timeline,
 )
-from server.store.push import Appended, DecodedPush
+from server.store.push import Appended, AppendStatus, DecodedPush
 from server.store.registry import Registry
 from server.store.unit import UnitOfWork
 
@@ -57,6 +58,7 @@ class SqlStore:
         self._dictionary_id = self._read_dictionary_id()
         with self._units.begin() as unit:
             rollup.adopt(unit.connection)
+            self._account_rollups = AccountRollups(unit.connection)
         with reading(self._engine) as connection:
             self._registry = Registry(connection, limits.most_active_series)
             self._agents, self._binaries = Agents(connection), Binaries(connection)
@@ -76,7 +78,11 @@ class SqlStore:
     def append(self, push: DecodedPush) -> Appended:
         """See Store."""
         with self._units.begin() as unit:
-            return self._appender.append(unit, push)
+            appended = self._appender.append(unit, push)
+            if appended.status is AppendStatus.STORED:
+                kinds = [self._registry.kinds[account.kind].row_id for account in push.accounts]
+                self._account_rollups.mark(unit.connection, kinds, push.envelope.start_unix_ns)
+            return appended
 
     def select(self, selection: Selection) -> Iterator[Piece]:
         """See Store."""
@@ -152,7 +158,7 @@ class SqlStore:
     def compact(self, now_unix_ns: int) -> Compacted:
         """See Store."""
         with self._upkeep:
-            return compact.step(self._engine, self._units, self._registry, now_unix_ns)
+            return compact.step(self._engine, self._units, self._registry, self._account_rollups, now_unix_ns)
 
     def retire(self, limits: RetireLimits, now_unix_ns: int) -> Retired:
         """See Store."""

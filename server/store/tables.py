@@ -2,7 +2,7 @@
 """The tables. migrations/versions make them; tests/test_migrations.py holds the two together.
 
 Sizes: agents, services, kinds, series and binaries are few and cached in memory; batches, blocks, dictionary_chunks hold the data as
-blobs of server.store.container; accounts, losses and push_keys grow by a row a window.
+blobs of server.store.container; accounts, losses and push_keys grow by a row a window, and stay for two days.
 """
 
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text, UniqueConstraint
@@ -191,6 +191,20 @@ losses = Table(
     Column("reason", Integer, nullable=False, comment="LossReason"),
     Column("value", BigInteger, nullable=False),
     Index(None, "kind_id", "start_unix_ns"),
+    Index(None, "start_unix_ns"),
+)
+
+account_rollups = Table(
+    "account_rollups",
+    metadata,
+    Column("id", _ROW_ID, primary_key=True),
+    Column("kind_id", _ROW_ID, ForeignKey("kinds.id"), nullable=False),
+    Column("length_s", Integer, nullable=False),
+    Column("start_unix_ns", BigInteger, nullable=False),
+    Column("is_ready", Boolean, nullable=False, comment="false: its windows changed since, or it was never made"),
+    Column("segments", LargeBinary, nullable=False, comment="server.store.segments"),
+    UniqueConstraint("kind_id", "length_s", "start_unix_ns"),
+    Index(None, "is_ready", "start_unix_ns"),
     Index(None, "start_unix_ns"),
 )
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings are checked before anything starts, and a complaint names setting, value and remedy."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.config import WAIT_CLASSES, Settings, as_mapping, checked
@@ -56,3 +58,8 @@ def test_host_name_is_bytes_whatever_they_are() -> None:
     """A shell hands over bad UTF-8 as lone surrogates."""
     assert checked(Settings(host="ho\udcffst</script>")).host_name() == b"ho\xffst</script>"
     assert len(checked(Settings(host="n" * 256)).host_name()) == 256
+
+
+def test_what_must_be_named_does_not_come_with_all() -> None:
+    assert Settings().wants("lock") and not Settings().wants("lock_hold")
+    assert replace(Settings(), kinds="all,lock_hold").wants("lock_hold")

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Work whose speed tells what watching it costs. Each line of input is a number; the answer is CPU nanoseconds for each of so many:
  *	calls		getppid, which does nothing else
+ *	locks		two threads that hand a lock to and fro, so that each of them waits for it each time
  *	connections	over loopback, opened and closed
  *	mebibytes	over one connection on loopback, in pieces of 64 KiB */
 #include <arpa/inet.h>
+#include <linux/futex.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -46,6 +48,54 @@ static void connect_often(long count)
 			abort();
 		close(peer);
 	}
+}
+
+/* As pthread_mutex_t begins in glibc: the word, a count and the owner. */
+struct lock {
+	_Atomic int word; /* 0 free, 2 taken and somebody waits */
+	int count;
+	int owner;
+};
+
+static struct lock first = {2}, second = {2};
+
+static void wait_for(struct lock *lock)
+{
+	int free = 0;
+
+	while (!__atomic_compare_exchange_n((int *)&lock->word, &free, 2, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0);
+		free = 0;
+	}
+}
+
+static void release(struct lock *lock)
+{
+	lock->word = 0;
+	syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+static void *hand_back(void *count)
+{
+	first.owner = syscall(SYS_gettid);
+	for (long i = 0; i < (long)count; i++) {
+		wait_for(&second);
+		release(&first);
+	}
+	return 0;
+}
+
+static void hand_over(long count)
+{
+	pthread_t other;
+
+	second.owner = syscall(SYS_gettid);
+	pthread_create(&other, 0, hand_back, (void *)count);
+	for (long i = 0; i < count; i++) {
+		release(&second);
+		wait_for(&first);
+	}
+	pthread_join(other, 0);
 }
 
 static void *take(void *unused)
@@ -96,6 +146,8 @@ int main(int argc, char **argv)
 
 		if (!strcmp(argv[1], "calls"))
 			call(count);
+		else if (!strcmp(argv[1], "locks"))
+			hand_over(count);
 		else if (!strcmp(argv[1], "connections"))
 			connect_often(count);
 		else

@@ -14,9 +14,9 @@ import pytest
 from agent.kernel import symbol_names
 from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
-from agent.profilers import locks, waits
+from agent.profilers import holds, locks, waits
 from agent.profilers.cpu import CpuSettings
-from agent.profilers.event_host import EventSettings
+from agent.profilers.event_host import EventSettings, Group
 from agent.profilers.suite import Suite
 from agent.records.event_drain import BUCKETS, EventDrain, WindowDrain
 from agent.runner.unwinder import Sources, Unwinder
@@ -35,12 +35,13 @@ class LockObserver(Observer):
     """The main loop of an agent that profiles locks and on-CPU time, without collector and server."""
 
     suite: Suite
+    kind: str
     locks: EventDrain
-    """Of the last window."""
+    """Of that kind, in the last window."""
 
     def drain(self) -> WindowDrain:
         drain = self.suite.drain()
-        (self.locks,) = (found for found in drain.events if found.kind == "lock")
+        (self.locks,) = (found for found in drain.events if found.kind == self.kind)
         assert_balanced_events(self.locks)
         assert_sane(self.locks)
         return drain
@@ -52,10 +53,12 @@ class LockObserver(Observer):
 
 
 @contextmanager
-def observing_locks(header_directory: Path, directory: Path, pid: int, rate_hz: int = 99) -> Iterator[LockObserver]:
+def observing_locks(
+    header_directory: Path, directory: Path, pid: int, rate_hz: int = 99, group: Group = locks.GROUP
+) -> Iterator[LockObserver]:
     cpu = CpuSettings(rate_hz=rate_hz, header_directory=header_directory, limit_pids=frozenset({pid}), is_unwinding=True)
     with ExitStack() as closing:
-        suite = Suite.start(cpu, EventSettings(most_per_s=0), groups=(waits.GROUP, locks.GROUP))
+        suite = Suite.start(cpu, EventSettings(most_per_s=0), groups=(waits.GROUP, group))
         closing.callback(suite.close)
         assert suite.refusals == {}
         processes = ProcessTable(ProcessSettings())
@@ -66,7 +69,7 @@ def observing_locks(header_directory: Path, directory: Path, pid: int, rate_hz: 
         sources = Sources(processes.get, processes.watch(), processes.open_binary, processes.files_of, tables)
         unwinder = Unwinder(suite.cpu.unwind_maps, sources)
         observer = LockObserver(suite.cpu, processes, unwinder)
-        observer.suite = suite
+        observer.suite, observer.kind = suite, group.kinds[0]
         yield observer
 
 
@@ -79,7 +82,7 @@ def assert_sane(found: EventDrain) -> None:
     assert (sum(values[f"bucket_{bucket:02}"] for bucket in range(BUCKETS)) == values["count"]).all()
 
 
-def let_run(observer: Observer, process: "subprocess.Popen[str]") -> int:
+def let_run(observer: Observer, process: "subprocess.Popen[str]") -> list[int]:
     """Have the program take its turns while the agent works; what it measured."""
     assert process.stdin and process.stdout
     process.stdin.write("\n")
@@ -89,18 +92,23 @@ def let_run(observer: Observer, process: "subprocess.Popen[str]") -> int:
     while time.monotonic() < until:
         observer.meet(0.1)
         if line := process.stdout.readline():
-            return int(line)
+            return [int(word) for word in line.split()]
     raise AssertionError("the program has not ended its turns")
 
 
-def share_below(drain: EventDrain, rows: "np.ndarray[tuple[int], np.dtype[np.bool_]]", function: Function) -> float:
-    """Share of the time of `rows` whose holder has a frame of the function in its stack."""
-    assert drain.stacks is not None and drain.seconds is not None
+def share_below(
+    drain: EventDrain,
+    sides: "np.ndarray[tuple[int], np.dtype[np.void]] | None",
+    rows: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
+    function: Function,
+) -> float:
+    """Share of the time of `rows` whose holder has a frame of the function in its stack; holders are `sides`."""
+    assert drain.stacks is not None and sides is not None
     ns = drain.columns[1].values
     held = 0
     for row in np.flatnonzero(rows):
-        at = int(np.searchsorted(drain.stacks.hashes, drain.seconds["user_stack"][row]))
-        if at < len(drain.stacks.hashes) and drain.stacks.hashes[at] == drain.seconds["user_stack"][row]:
+        at = int(np.searchsorted(drain.stacks.hashes, sides["user_stack"][row]))
+        if at < len(drain.stacks.hashes) and drain.stacks.hashes[at] == sides["user_stack"][row]:
             frames = drain.stacks.addresses[drain.stacks.bounds[at] : drain.stacks.bounds[at + 1]]
             held += int(ns[row]) * bool(((frames >= function.start) & (frames < function.end)).any())
     return held / int(ns[rows].sum())
@@ -120,7 +128,7 @@ def test_waits_for_a_mutex_are_timed_and_its_holder_is_named(
         observing_locks(header_directory, tmp_path, process.pid, rate_hz=997) as observer,
     ):
         observer.meet_until_tables_are_there({process.pid})
-        waited_ns = let_run(observer, process)
+        (waited_ns,) = let_run(observer, process)
         drain = observer.lock_window()
     assert drain.object_of_row is not None and drain.class_of_row is not None
     rows = (drain.keys["pid"] == process.pid) & np.array([drain.objects[at].startswith(b"mutex 0x") for at in drain.object_of_row])
@@ -130,7 +138,24 @@ def test_waits_for_a_mutex_are_timed_and_its_holder_is_named(
     assert abs(values["ns"] - waited_ns) <= 0.05 * waited_ns + SLACK_NS
     assert len({drain.objects[at] for at in drain.object_of_row[rows]}) == 1
     assert {drain.classes[at] for at in drain.class_of_row[rows]} == {b"keeperN"}
-    assert share_below(drain, rows, programs.functions("mutex")[function]) >= least_share
+    assert share_below(drain, drain.seconds, rows, programs.functions("mutex")[function]) >= least_share
+
+
+def test_holds_are_timed_and_named_by_where_they_end(header_directory: Path, programs: Programs, tmp_path: Path) -> None:
+    with (
+        programs.running("holders") as process,
+        observing_locks(header_directory, tmp_path, process.pid, group=holds.GROUP) as observer,
+    ):
+        observer.meet_until_tables_are_there({process.pid})
+        least_ns, most_ns = let_run(observer, process)
+        drain = observer.lock_window()
+    assert drain.object_of_row is not None
+    rows = (drain.keys["pid"] == process.pid) & np.array([drain.objects[at].startswith(b"mutex 0x") for at in drain.object_of_row])
+    values = {column.name: int(column.values[rows].sum()) for column in drain.columns}
+    assert values["count"] == 2 * ROUNDS - 1
+    assert least_ns <= values["ns"] <= most_ns
+    assert len({drain.objects[at] for at in drain.object_of_row[rows]}) == 1
+    assert share_below(drain, drain.keys, rows, programs.functions("holders")["keep_lock"]) == 1
 
 
 def test_kernel_locks_are_found_under_their_names(

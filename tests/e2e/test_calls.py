@@ -32,9 +32,9 @@ print(port)
 pytestmark = pytest.mark.skipif(bool(lacking_for_bpf()), reason=lacking_for_bpf() or "-")
 
 
-def recorded(kind: str, wanted: str, *command: str) -> tuple[str, str]:
+def recorded(kind: str, wanted: str, *command: str, options: tuple[str, ...] = ()) -> tuple[str, str]:
     """What is printed, and what the command itself said."""
-    arguments = [sys.executable, "-m", "server.cli", "record", "--kind", kind, "--format", wanted, "--", *command]
+    arguments = [sys.executable, "-m", "server.cli", "record", "--kind", kind, "--format", wanted, *options, "--", *command]
     done = subprocess.run(arguments, cwd=ROOT, input="\n", capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
@@ -61,6 +61,19 @@ def test_connections_of_a_program_are_told_exactly() -> None:
     assert (outgoing["connects"], outgoing["closes"], outgoing["bytes_out"]) == (23, 23, 23 * 1009)
     assert (incoming["accepts"], incoming["closes"], incoming["bytes_in"]) == (23, 23, 23 * 1009)
     assert sum(rows[f"out 127.0.0.1:{port}"]["histograms"]["rtt"]["counts"]) == outgoing["rtts"]
+
+
+def test_locks_of_a_program_are_told_with_how_long_they_were_held(tmp_path: Path) -> None:
+    programs = Programs(tmp_path)
+    waits, _ = recorded("lock", "table", str(programs.path("mutex")))
+    (row,) = [line.split() for line in waits.splitlines() if line.startswith("mutex 0x")]
+    assert row[2] == "23"  # mutex, address, waits
+    assert {"total", "p99", "max", "who", "holds"} <= set(waits.splitlines()[2].split()) | set(waits.splitlines()[3].split())
+    text, said = recorded("lock", "json", str(programs.path("holders")), options=("--hold",))
+    ((name, held),) = [(name, row) for name, row in rows_of(text).items() if name.startswith("mutex 0x")]
+    least_ns, most_ns = map(int, said.strip().splitlines()[-1].split())
+    assert held["values"]["count"] == 45, name
+    assert least_ns <= held["values"]["ns"] <= most_ns
 
 
 def test_table_is_for_people_and_of_a_program_that_was_never_sampled() -> None:

@@ -12,7 +12,7 @@ from tests.kernels.offers import series_key
 
 WORKS = "works"
 ALL_COLLECTORS: Mapping[str, str] = dict.fromkeys(
-    ("cpu", "cpu of a cgroup", "kernel names", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp"), WORKS
+    ("cpu", "cpu of a cgroup", "kernel names", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "lock_hold"), WORKS
 )
 
 

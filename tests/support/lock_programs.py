@@ -95,6 +95,87 @@ int main(int argc, char **argv)
 		;
 }
 """,
+    # Spins until it is told to begin. Then threads "left" and "right" hold a mutex 23 times each in keep_lock(), in turn: each until the
+    # other is seen to wait for it, and 20 ms more. Prints for all holds but the first, which began without a wait, the ns that a holder
+    # had the lock for sure, and those from the moment the one before it let go until it had let go itself.
+    "holders": """
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct side { sem_t go; int tid; long long inner_ns, outer_ns; } sides[2];
+static long long let_go_ns;
+static int turns;
+static long long now_ns(void)
+{
+	struct timespec at;
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	return at.tv_sec * 1000000000ll + at.tv_nsec;
+}
+static int waits_for_lock(int tid)
+{
+	char path[64], wanted[64], call[64] = "";
+	int file;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
+	snprintf(wanted, sizeof(wanted), "%d %p ", SYS_futex, (void *)&lock);
+	file = open(path, O_RDONLY);
+	if (read(file, call, sizeof(call) - 1) < 0)
+		abort();
+	close(file);
+	return !strncmp(call, wanted, strlen(wanted));
+}
+__attribute__((noinline)) void keep_lock(struct side *me, struct side *other)
+{
+	long long from_ns = now_ns(), before_ns = let_go_ns;
+	struct timespec nap = {0, 20000000};
+	int turn = turns++;
+	if (turn < 45) {
+		sem_post(&other->go);
+		while (!waits_for_lock(other->tid))
+			usleep(1000);
+	}
+	nanosleep(&nap, 0);
+	me->inner_ns += turn ? now_ns() - from_ns : 0;
+	let_go_ns = now_ns();
+	pthread_mutex_unlock(&lock);
+	me->outer_ns += turn ? now_ns() - before_ns : 0;
+}
+static void *take_turns(void *number)
+{
+	struct side *me = &sides[(long)number], *other = &sides[1 - (long)number];
+	me->tid = syscall(SYS_gettid);
+	for (int i = 0; i < 23; i++) {
+		sem_wait(&me->go);
+		pthread_mutex_lock(&lock);
+		keep_lock(me, other);
+	}
+	return number;
+}
+int main(void)
+{
+	pthread_t threads[2];
+	struct pollfd input = {0, POLLIN};
+	while (poll(&input, 1, 0) == 0)
+		work(100000);
+	if (getchar() == EOF)
+		return 1;
+	for (long i = 0; i < 2; i++) {
+		sem_init(&sides[i].go, 0, 0);
+		pthread_create(&threads[i], 0, take_turns, (void *)i);
+	}
+	while (!sides[0].tid || !sides[1].tid)
+		usleep(1000);
+	sem_post(&sides[0].go);
+	pthread_join(threads[0], 0), pthread_join(threads[1], 0);
+	printf("%lld %lld\\n", sides[0].inner_ns + sides[1].inner_ns, sides[0].outer_ns + sides[1].outer_ns), fflush(stdout);
+	while (getchar() != EOF)
+		;
+}
+""",
     # Three threads map, touch and unmap 4 MiB of one process; two make and remove files in the directory that is the argument, and two
     # list what it holds: 4,000 files, so that they hold its lock for long.
     "kernel_locks": """

@@ -23,6 +23,12 @@ def test_time_that_cannot_be_recorded(duration: str) -> None:
     assert "above 0 and at most 86400" in words
 
 
+def test_only_locks_are_held() -> None:
+    status, words = said("record", "--kind", "cpu", "--hold")
+    assert status == 2
+    assert "is for --kind lock" in words
+
+
 def test_kind_that_is_not_recorded_is_refused_before_the_work() -> None:
     status, words = said("record", "--kind", "cpuu")
     assert status == 2

@@ -96,6 +96,7 @@ def test_a_terminal_gets_the_same_cells(answer_of: Any) -> None:
 
 def test_what_a_kind_asks_for() -> None:
     assert ask_about("syscall{}", Format.JSON, "", "") == Ask("table", {"by": "call", "limit": "30"})
+    assert ask_about("lock_hold{}", Format.TABLE, "", "") == Ask("table", {"by": "object", "limit": "30", "functions": "1"})
     assert ask_about("cpu{}", Format.TOP, "", "").path == "top"
     assert ask_about("lock{}", Format.TOP, "package", "").path == "top"
     folded = {"format": "folded", "group": "thread", "column": "ns", "idle": "only"}
@@ -113,7 +114,7 @@ def test_nothing_is_said_in_words() -> None:
 
 def test_a_recording_without_stacks_is_a_table() -> None:
     assert [usual_format(kind) for kind in ("cpu", "offcpu", "syscall_stack")] == [Format.FOLDED] * 3
-    assert [usual_format(kind) for kind in ("lock", "syscall", "tcp", "time")] == [Format.TABLE] * 4
+    assert [usual_format(kind) for kind in ("lock", "lock_hold", "syscall", "tcp", "time")] == [Format.TABLE] * 5
 
 
 def test_folded_calls_and_locks_stand_under_their_names(answer_of: Any) -> None:

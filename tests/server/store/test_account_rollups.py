@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accounts of long ranges come from units, and are to the tick those of the windows: beside a store that was never rolled up."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from emberwatch.v1 import marks_pb2 as marks
+from server.store import account_rollups, tables
+from server.store.protocol import AccountSlot, RetireLimits
+from server.store.sql_store import SqlStore
+from tests.support.batches import batch_of, push_of
+from tests.support.pushes import MINUTE_NS, SECOND_NS, compact_all, decoded, new_store
+
+DAY_NS = 86_400 * SECOND_NS
+START = 20_000 * DAY_NS
+HOURS = 30
+FULL, STOPPED = marks.LOSS_REASON_MAP_FULL, marks.LOSS_REASON_STACK_ENOMEM
+MINUTES = range(0, HOURS * 60, 5)
+
+
+def push(store: SqlStore, number: int, host: str, samples: int, at_ns: int) -> None:
+    """A window of five minutes with some losses."""
+    losses = {FULL: samples % 5, STOPPED: samples % 3} if samples % 7 == 0 else None
+    batch = batch_of([], losses=losses, host=host.encode())
+    account = batch.accounts[0]
+    account.stored, account.idle = samples, 13
+    account.expected = samples + 13 + (losses or {}).get(FULL, 0) + (samples % 2)  # every other one has a tick that nothing explains
+    request = push_of(batch, sequence=number, start_unix_ns=START + at_ns, agent_id=host.encode().ljust(16, b"."))
+    request.window_end_unix_ns = request.window_start_unix_ns + 5 * MINUTE_NS
+    store.append(decoded(request, request.window_end_unix_ns))
+
+
+def filled(store: SqlStore) -> None:
+    """Windows with gaps: host b is away for two hours twice, both hosts for some minutes now and then."""
+    random = np.random.default_rng(5)
+    away = random.random((2, len(MINUTES))) < 0.04
+    away[1, 40:64] = away[1, 260:284] = True
+    samples = random.integers(1, 400, (2, len(MINUTES)))
+    for window, minute in enumerate(MINUTES):
+        for at, host in enumerate("ab"):
+            if not away[at, window]:
+                push(store, 1 + minute, host, int(samples[at, window]), minute * MINUTE_NS)
+
+
+SPANS = [
+    (0, HOURS * 60, None), (0, HOURS * 60, 60), (0, HOURS * 60, 7), (10, 1510, None), (13, 1507, None), (60, 1500, 360), (205, 315, None),
+    (195, 335, 10), (1295, 1299, None), (1435, 1445, 1), (0, 3000, None), (-5000, 90_000, None),
+]  # fmt: skip
+"""From, until and step in minutes."""
+
+
+def answers(store: SqlStore, spans: list[tuple[int, int, int | None]] = SPANS) -> list[list[AccountSlot]]:
+    return [
+        store.accounts("cpu", START + first * MINUTE_NS, START + last * MINUTE_NS, step and step * MINUTE_NS) for first, last, step in spans
+    ]
+
+
+def count(store: SqlStore, table: sa.Table) -> int:
+    with store._engine.connect() as connection:
+        return int(connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
+
+
+@pytest.fixture(scope="module")
+def windows(tmp_path_factory: pytest.TempPathFactory) -> SqlStore:
+    """A store of windows alone."""
+    store = new_store(tmp_path_factory.mktemp("windows"))
+    filled(store)
+    return store
+
+
+def test_sums_gaps_and_losses_are_those_of_the_windows(windows: SqlStore, tmp_path: Path) -> None:
+    wanted = answers(windows)
+    assert {FULL, STOPPED, marks.LOSS_REASON_AGENT_DOWN, marks.LOSS_REASON_UNEXPLAINED} <= set(wanted[0][1].lost)
+    store = new_store(tmp_path)
+    filled(store)
+    now = START + HOURS * 3600 * SECOND_NS
+    compact_all(store, now)
+    assert count(store, tables.account_rollups) > 170
+    assert answers(store) == wanted
+    # Windows that came after that, and those of a server that knew nothing of units, found at the next start.
+    late = [(5000, "a", 14, 215), (5001, "c", 21, 700), (5002, "b", 77, 250)]
+    for number, host, samples, minute in late[:2]:
+        push(store, number, host, samples, minute * MINUTE_NS)
+    for number, host, samples, minute in late:
+        push(windows, number, host, samples, minute * MINUTE_NS)
+    assert answers(store) != wanted
+    store._account_rollups._built_unix_ns = 0
+    push(store, *late[2][:3], late[2][3] * MINUTE_NS)
+    store.close()
+    store = new_store(tmp_path)
+    wanted = answers(windows)
+    assert answers(store) == wanted
+    compact_all(store, now)
+    assert answers(store) == wanted
+    # After two days the windows leave; ranges of whole units stay what they were.
+    compact_all(store, now + 60 * 3600 * SECOND_NS)
+    assert (count(store, tables.accounts), count(store, tables.losses)) == (0, 0)
+    whole = [span for span in SPANS if not (span[0] % 10 or span[1] % 10 or (span[2] or 10) % 10)]
+    assert len(whole) == 6
+    assert answers(store, whole) == answers(windows, whole)
+    # One that cuts a unit takes it where it starts, so that ranges side by side count each once.
+    parts = answers(store, [(0, 217, None), (217, 1800, None)])
+    stored = [{one.host: one.stored for one in part} for part in parts]
+    (all_of_it,) = answers(store, [(0, 1800, None)])
+    assert {one.host: one.stored for one in all_of_it} == {host: sum(part.get(host, 0) for part in stored) for host in "abc"}
+    # The gap to a window that comes now leads over what is kept in units alone.
+    push(store, 9000, "a", 30, (HOURS + 100) * 3600 * SECOND_NS)
+    push(windows, 9000, "a", 30, (HOURS + 100) * 3600 * SECOND_NS)
+    later = [(1800, 2400, None), (1800, 8000, 600)]
+    assert answers(store, later) == answers(windows, later)
+    store.close()
+
+
+def test_a_window_that_comes_while_a_unit_is_made_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = new_store(tmp_path)
+    push(store, 1, "a", 30, 0)
+    made = account_rollups._made
+
+    def and_then_one_more(connection: sa.Connection, unit: account_rollups._Unit) -> dict[int, bytes]:
+        blobs = made(connection, unit)
+        monkeypatch.setattr(account_rollups, "_made", made)
+        push(store, 2, "a", 7, MINUTE_NS)
+        return blobs
+
+    monkeypatch.setattr(account_rollups, "_made", and_then_one_more)
+    compact_all(store, START + 3600 * SECOND_NS)
+    ((slot,),) = answers(store, [(0, 10, None)])
+    assert slot.stored == 37
+    store.close()
+
+
+def test_retention_takes_units_too_and_never_half(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    for minute in range(0, 240, 10):
+        push(store, 1 + minute, "a", 1, minute * MINUTE_NS)
+    compact_all(store, START + 60 * 3600 * SECOND_NS)
+    limits = RetireLimits(keep_s=3600, keep_bytes=0, keep_level0_s=0, keep_push_keys_s=0)
+    store.retire(limits, START + (65 + 60) * MINUTE_NS)
+    ((slot,),) = answers(store, [(0, 240, None)])
+    assert slot.stored == 17  # of 24 windows, those from 70 minutes on: the floor of 65 cuts one
+    store.close()
