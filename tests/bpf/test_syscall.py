@@ -164,7 +164,7 @@ def test_calls_that_find_no_room_are_lost_by_reason(header_directory: Path, prog
 
 
 def test_updates_that_the_kernel_refuses_are_counted(header_directory: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a busy bucket does it (-EBUSY), every tenth time or so."""
+    """As a busy bucket does it (-EBUSY), every tenth time or so (A19)."""
     update = "bpf_map_update_elem(inner, &slot->key, &slot->sums, BPF_NOEXIST)"
 
     def refusing(name: str) -> str:

@@ -46,7 +46,7 @@ def window(suite: Suite) -> EventDrain:
     assert (drain.kind, stacks.kind) == ("tcp", "tcp_stack")
     assert_balanced_events(drain)
     assert_balanced_events(stacks)
-    # What comes in softirq is not the idle task's.
+    # What comes in softirq is not the idle task's (A10).
     assert 0 not in drain.keys["pid"]
     return drain
 
@@ -215,6 +215,7 @@ def test_endpoints_without_room_are_put_together(header_directory: Path, monkeyp
 
 
 def test_kernel_without_the_tracepoint_is_told(header_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As before 4.16, where it had another name (A13)."""
     monkeypatch.setattr(tcp, "RAW_TRACEPOINTS", {"tcp_set_state": "on_tcp_state"})
     monkeypatch.setattr(tcp, "GROUP", tcp.Group(tcp.GROUP.kinds, partial(tcp.spec), tcp.TcpProfiler.start))
     with suite_of_tcp(header_directory) as suite:
