@@ -176,8 +176,8 @@ def test_delay_and_loss_are_those_of_the_way(suite: Suite) -> None:
         said = go()
         rows = rows_of_events(window(suite), said["pid"])
     out = rows[f"out {REMOTE}:{said['port']}".encode()]
-    assert said["dropped"] >= 10
-    assert part(out, "connects", "bytes_out", "syn_retransmits") == [1, 1_000_003, 1]
+    assert said["dropped"] >= 10 and said["syns"] >= 2
+    assert part(out, "connects", "bytes_out", "syn_retransmits") == [1, 1_000_003, said["syns"] - 1]
     assert out["retransmits"] == said["again"] >= said["dropped"] - 1
     assert 1_000_000_000 + 2 * DELAY_S * 1e9 <= out["connect_ns"] <= said["connect_s"] * 1e9
     # Smoothed round trips: never shorter than both ways, never longer than that and what the forwarder was late (and 200 ms of late acks).
