@@ -221,10 +221,10 @@ def test_over_the_budget_a_part_of_the_calls_stands_for_all(
             rows = rows_of_events(calls_and_stacks(suite)[0], process.pid)
         limit = suite.limited()["syscall"]
     assert (limit.seen < 1) == (step is Step.SAMPLES)
-    assert limit.timed < 0.5
+    assert limit.timed < 1
     for name in (b"getpid", b"getppid"):
         row = rows[name]
-        assert row["observed"] < 0.8 * row["count"]
+        assert row["observed"] < row["count"]
         # A bucket is rounded for itself.
         assert sum(row.get(f"bucket_{bucket:02}", 0) for bucket in range(BUCKETS)) == pytest.approx(row["count"], abs=BUCKETS)
         assert row["max_ns"] < row["ns"]
