@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What went wrong elsewhere with addresses (B), symbols and debug data (C) and perf maps (D), and the tests that show it right here.
+"""What went wrong elsewhere with addresses (B), symbols and debug data (C), perf maps (D), folded text, diffs and graphs (F),
+and the tests that show it right here.
 
 A test that is renamed or taken away must be looked for here too: a row is never without one.
 """
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent
+REPORTS = "e2e/test_field_reports.py"
 SYMBOLS, DWARF, PROCESS, COLLECT = "server/symbols", "server/symbols/dwarf", "agent/process", "agent/collect"
 
 CASES: dict[str, tuple[str, ...]] = {
@@ -175,6 +177,78 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     # A kernel without names.
     "D5": (f"{COLLECT}/test_window.py::test_a_hidden_kernel_leaves_names_of_compiled_code",),
+    # Brackets, commas, brackets of Go and C++ in names.
+    "F2": (f"{REPORTS}::test_names_are_whole_from_folded_text_to_the_graph",),
+    # Semicolons and bars inside of a frame.
+    "F3": (
+        f"{REPORTS}::test_names_are_whole_from_folded_text_to_the_graph",
+        "server/interop/test_folded.py::test_import_of_export_is_the_same",
+    ),
+    # Spaces in names of files and threads.
+    "F4": (f"{REPORTS}::test_names_are_whole_from_folded_text_to_the_graph",),
+    # Lines that are no stacks.
+    "F5": (
+        f"{REPORTS}::test_lines_that_are_no_stacks_are_counted_with_their_number_and_reason",
+        "server/cli/test_diff.py::test_a_file_that_holds_no_stack_is_an_empty_side",
+    ),
+    # Control characters and markup.
+    "F6": (
+        f"{REPORTS}::test_names_are_whole_from_folded_text_to_the_graph",
+        "web/test_states.py::test_every_hostile_name_can_be_read_in_the_table_and_the_tooltip",
+        "web/core/text.test.mjs::control characters are shown, not obeyed",
+    ),
+    # Names cut at any width.
+    "F7": ("web/core/text.test.mjs::a name cut at any width is no longer than that, and no character of it is halved",),
+    # Entities that XML does not know.
+    "F8": ("web/test_core.py::test_pictures_are_well_formed_and_no_entity_is_one_of_html_alone",),
+    # Names that would run.
+    "F9": (
+        f"{REPORTS}::test_names_are_whole_from_folded_text_to_the_graph",
+        "web/test_states.py::test_hostile_names_are_text_everywhere",
+        "web/test_compare.py::test_hostile_names_do_nothing",
+        "server/http/test_api.py::test_markup_in_names_is_only_text",
+    ),
+    # Vanished stacks, each counted once.
+    "F12": (
+        f"{REPORTS}::test_vanished_stacks_are_in_the_union_once_and_the_same_twice_is_all_zero",
+        "server/profile/test_diff.py::test_vanished_code_is_seen_and_counted_by_poisson",
+        "server/http/test_diff_routes.py::test_union_has_what_vanished",
+        "web/test_compare.py::test_shapes_are_linked_and_show_what_is_new_and_what_is_gone",
+    ),
+    # Other rates and durations, and a side of nothing.
+    "F13": (
+        f"{REPORTS}::test_rate_and_duration_are_no_change_and_an_empty_side_is_said",
+        "server/profile/test_diff.py::test_rate_and_duration_are_no_change",
+        "server/profile/test_diff.py::test_an_empty_side_makes_no_numbers_that_are_none",
+        "web/test_compare.py::test_an_empty_side_is_said_in_words",
+    ),
+    # A chain of 70 frames.
+    "F16": (f"{REPORTS}::test_a_chain_of_70_with_two_leaves_stays_two_stacks",),
+    # 30,000 frames.
+    "F17": (
+        f"{REPORTS}::test_a_stack_of_30_000_frames_is_drawn_and_no_stacks_are_an_answer",
+        "server/http/test_api.py::test_a_stack_of_30000_frames_is_answered",
+        "server/interop/test_folded_diff.py::test_a_stack_of_30000_frames",
+        "web/test_flame_graph.py::test_a_stack_of_30_000_frames_is_drawn_and_scrolls",
+    ),
+    # Nothing at all.
+    "F18": (
+        f"{REPORTS}::test_a_stack_of_30_000_frames_is_drawn_and_no_stacks_are_an_answer",
+        "web/test_states.py::test_an_empty_profile_says_why_and_leads_to_the_nearest_data",
+        "web/test_compare.py::test_two_empty_sides_are_said_too",
+    ),
+    # A million stacks of 40 frames: `python -m tests.bench folded`; and in small.
+    "F20": ("server/interop/test_folded_diff.py::test_memory_grows_with_distinct_stacks_and_not_with_the_file",),
+    # Instances of a generic function.
+    "F22": (
+        f"{REPORTS}::test_generic_instances_stay_apart",
+        "server/query/test_operators.py::test_instances_of_a_generic_function_are_apart_until_they_are_merged",
+    ),
+    # Lines of a function.
+    "F23": (
+        f"{REPORTS}::test_lines_of_a_function_are_one_node",
+        "server/profile/test_partnames.py::test_a_function_is_one_name_whatever_the_line",
+    ),
 }
 
 
@@ -182,4 +256,5 @@ CASES: dict[str, tuple[str, ...]] = {
 def test_every_row_has_its_tests(row: str) -> None:
     for node in CASES[row]:
         path, _, name = node.partition("::")
-        assert re.search(rf"^def {name}\(", (ROOT / path).read_text(), re.MULTILINE), f"{row}: there is no {node}"
+        begin = rf'^test\("{re.escape(name)}"' if path.endswith(".mjs") else rf"^def {name}\("
+        assert re.search(begin, (ROOT / path).read_text(), re.MULTILINE), f"{row}: there is no {node}"

@@ -13,7 +13,7 @@ from server.profile.calltree import ROOT, Indices
 from server.profile.diff import U64, Side, compare
 from server.profile.names import CodeKind, FunctionTable
 from server.profile.nametable import NameTable
-from server.profile.nametree import TreeBuilder
+from server.profile.nametree import NameTree, TreeBuilder
 from server.profile.top import first_calls
 from server.query.diff_query import DiffAnswer, SideAnswer, notes_of
 from server.query.kinds import CPU
@@ -43,10 +43,7 @@ def folded_diff(a: FoldedSide, b: FoldedSide, operators: Operators = NO_OPERATOR
     """
     prefixes = _Prefixes(with_threads=a.has_threads and b.has_threads)
     sides = [_side(prefixes, given) for given in (a, b)]
-    parents, names = prefixes.columns()
-    builder = TreeBuilder(prefixes.table)
-    builder.extend(parents, names)
-    tree, nodes = builder.tree()
+    tree, nodes = prefixes.built()
     made = [Side(nodes[stacks], counts[np.newaxis, :], int(counts.sum())) for stacks, counts in sides]
     if not operators.is_nothing:
         tree, made[0], made[1] = reshaped_sides(tree, operators, *made)
@@ -92,7 +89,15 @@ class _Prefixes:
         self._path = path
         return node
 
-    def columns(self) -> tuple[Indices, Indices]:
+    def built(self) -> tuple[NameTree, Indices]:
+        """Give the tree and the node of it for each of ours, which are forgotten first: they take twice the memory of the tree."""
+        parents, names = self._columns()
+        self._nodes.clear()
+        builder = TreeBuilder(self.table)
+        builder.extend(parents, names)
+        return builder.tree()
+
+    def _columns(self) -> tuple[Indices, Indices]:
         """Give parents and names by node."""
         frames = sorted((one for one in self._numbers if isinstance(one, Frame)), key=lambda frame: (frame.name, frame.is_kernel))
         in_table: dict[str | Frame, int] = dict(zip(frames, self.table.intern(_functions(frames)).tolist(), strict=True))

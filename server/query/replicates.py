@@ -16,13 +16,13 @@ from server.profile.diff import U64
 from server.query.chosen import Chosen
 from server.query.merge import Keep, Mask, Meter, keep_all, kept_rows
 from server.query.timerange import SECOND_NS, TimeRange
-from server.store.protocol import Piece, Selection, ServiceDictionary, Store
+from server.store.protocol import Piece, ServiceDictionary, Store
 from server.store.sums import add_by_group
 
 MOST_REPLICATES = 32
 FEWEST_REPLICATES = 8
-MOST_CELLS = 4_000_000
-"""Keys times replicates of one side: 32 MB. Of larger dictionaries there are fewer replicates, because adding to what is far beyond
+MOST_CELLS = 2_000_000
+"""Keys times replicates of one side: 16 MB. Of larger dictionaries there are fewer replicates, because adding to what is far beyond
 the cache takes 5 times as long; 10 M rows onto 250,000 keys, ns a row: 1 replicate 2.5, 4 3.4, 8 6.9, 16 9.0, 32 10.2."""
 _MINUTE_NS = 60 * SECOND_NS
 
@@ -111,15 +111,14 @@ def replication(store: Store, chosen: Chosen, span: TimeRange, groups: int = 1) 
 def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, wanted: Wanted, groups: int = 1) -> SideWeights:
     """Values of `wanted.width` by key and replicate. What is `chosen` may be one of some groups, which have fewer replicates each.
 
-    What was observed is read with the rows, or from the index when all are kept. Raises LimitExceeded over the budget of a graph.
+    Raises LimitExceeded over the budget of a graph.
     """
     width, count, observed, keep = wanted.width, wanted.count, wanted.observed, wanted.keep
     cut, meter = replication(store, chosen, span, groups), Meter()
     found: dict[str, ReplicatedWeights] = {}
     kept: dict[str, Mask | None] = {}
-    start, end, samples, seen_rows = 0, 0, 0, 0
-    in_rows = (width, count) if keep is keep_all else (width, count, observed)
-    read = replace(chosen, is_all=False).selection(span, tuple(dict.fromkeys(in_rows)))
+    start, end, samples, seen_observed = 0, 0, 0, 0
+    read = replace(chosen, is_all=False).selection(span, tuple(dict.fromkeys((width, count, observed))))
     read = replace(read, longest_ns=cut.stretch_ns if cut.stretches > 1 else 0)
     seen = np.zeros(cut.host_group.size, np.bool_)
     for piece in store.select(read):
@@ -133,22 +132,14 @@ def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, wanted: Wa
         if width in rows.columns:
             _add(found[piece.service].values, cut, rows, width)
         samples += _sum(rows, count)
-        seen_rows += _sum(rows, observed)
+        seen_observed += _sum(rows, observed)
         start, end = min(start or piece.start_unix_ns, piece.start_unix_ns), max(end, piece.end_unix_ns)
     hosts = frozenset(series.labels.get("host", "") for series in chosen.series if seen[series.series_id])
-    observed_sum = _sum_of(store, read, observed) if keep is keep_all else seen_rows
-    return SideWeights(dict(sorted(found.items())), samples, observed_sum, start, end, hosts, meter.rows)
+    return SideWeights(dict(sorted(found.items())), samples, seen_observed, start, end, hosts, meter.rows)
 
 
 def _sum(piece: Piece, column: str) -> int:
     return int(piece.columns[column].sum(dtype=np.uint64)) if column in piece.columns else 0
-
-
-def _sum_of(store: Store, selection: Selection, column: str) -> int:
-    """Add up a column of a selection without opening rows."""
-    span_ns = selection.until_unix_ns - selection.from_unix_ns
-    sums = store.timeline(replace(selection, columns=(column,)), span_ns).columns
-    return int(sums[column].sum()) if column in sums else 0
 
 
 def _series_in(piece: Piece) -> npt.NDArray[np.int64] | int:

@@ -25,7 +25,7 @@ from server.store.segments import (
     segments_from_bytes,
     segments_of_windows,
 )
-from server.store.unit import UnitOfWork
+from server.store.unit import Unit, UnitOfWork
 
 SETTLE_NS = 5 * MINUTE_NS
 WINDOWS_KEPT_NS = 49 * 3600 * SECOND_NS
@@ -79,6 +79,7 @@ class AccountRollups:
         with units.begin() as writing:
             connection = writing.connection
             if due is None:
+                self._advance(writing, now_unix_ns)
                 return self._drop_windows(connection, now_unix_ns)
             if _has_more(connection, due, seen):
                 return True  # A window came while it was made: again, with that.
@@ -87,10 +88,22 @@ class AccountRollups:
             if not made:
                 _forget(connection, due)
             if due.kind_id is None:
-                built = raise_time(connection, ACCOUNTS_BUILT, due.until_unix_ns)
-                writing.on_commit.append(lambda: setattr(self, "_built_unix_ns", built))
+                self._raise_built(writing, due.until_unix_ns)
             raise_time(connection, ACCOUNTS_SEEN, seen)
         return True
+
+    def _advance(self, unit: Unit, now_unix_ns: int) -> None:
+        """Units without windows are made by saying so: longer ones that they lie in are whole then."""
+        until, start = (now_unix_ns - SETTLE_NS) // UNIT_NS * UNIT_NS, tables.accounts.c.start_unix_ns
+        if not self._built_unix_ns or until <= self._built_unix_ns:
+            return
+        between = sa.select(tables.accounts.c.id).where(start >= self._built_unix_ns, start < until).limit(1)
+        if unit.connection.execute(between).first() is None:
+            self._raise_built(unit, until)
+
+    def _raise_built(self, unit: Unit, until_unix_ns: int) -> None:
+        built = raise_time(unit.connection, ACCOUNTS_BUILT, until_unix_ns)
+        unit.on_commit.append(lambda: setattr(self, "_built_unix_ns", built))
 
     def _due(self, connection: sa.Connection, now_unix_ns: int) -> _Unit | None:
         """The shortest units first: longer ones are made of them."""

@@ -80,6 +80,8 @@ class Container:
     def plain(self, name: str, first: str = "") -> Unsigned:
         """A plain column, as narrow as it is stored; `first` names the column that others are multiples of."""
         factor = self._columns[name][4]
+        if factor == 1:
+            return self._elements(first)
         if factor:
             return self._elements(first).astype(np.uint64) * np.uint64(factor)
         return self._elements(name)

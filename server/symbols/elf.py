@@ -131,7 +131,7 @@ class ElfFile:
 
     def code(self) -> Ranges:
         """Executable sections, or executable segments when there are no section headers."""
-        is_code = (self.sections["flags"] & (SHF_ALLOC | SHF_EXECINSTR)) == (SHF_ALLOC | SHF_EXECINSTR)
+        is_code = is_code_section(self.sections)
         if is_code.any():
             return _ranges(self.sections["addr"][is_code], self.sections["size"][is_code])
         is_code = (self.segments["type"] == PT_LOAD) & ((self.segments["flags"] & PF_X) != 0)
@@ -165,6 +165,8 @@ class ElfFile:
         kind, bind, section = records["info"] & 15, records["info"] >> 4, records["shndx"]
         is_code = (kind == STT_NOTYPE) | (kind == STT_FUNC) | (kind == STT_GNU_IFUNC)
         is_code &= (section != SHN_UNDEF) & (section != SHN_ABS) & (section != SHN_COMMON)
+        if self.is_relocatable:  # Of all other sections nothing tells where they lie.
+            is_code &= is_code_section(self.sections)[np.minimum(section, self.sections.size - 1)]
         records, kind, bind = records[is_code], kind[is_code], bind[is_code]
         starts = records["value"].astype(np.uint64)
         if self.is_relocatable:
@@ -224,6 +226,12 @@ class ElfFile:
         return [strings[place : place + 64].partition(b"\0")[0].decode("ascii", "replace") for place in self.sections["name"].tolist()]
 
 
+def is_code_section(sections: Records) -> npt.NDArray[np.bool_]:
+    """Which sections hold code that is loaded."""
+    flags: npt.NDArray[np.bool_] = (sections["flags"] & (SHF_ALLOC | SHF_EXECINSTR)) == (SHF_ALLOC | SHF_EXECINSTR)
+    return flags
+
+
 def placed_sections(sections: Records, names: Sequence[str]) -> Records:
     """Sections of a kernel module with the addresses of its text, as the kernel lays it out (layout_sections() in kernel/module/main.c).
 
@@ -233,7 +241,7 @@ def placed_sections(sections: Records, names: Sequence[str]) -> Records:
     placed = sections.copy()
     placed["addr"] = 0
     ends = {False: 0, True: INIT_PLACE}
-    for row in np.flatnonzero((sections["flags"] & (SHF_ALLOC | SHF_EXECINSTR)) == (SHF_ALLOC | SHF_EXECINSTR)).tolist():
+    for row in np.flatnonzero(is_code_section(sections)).tolist():
         is_init, align = names[row].startswith(".init"), max(1, int(sections["align"][row]))
         start = (ends[is_init] + align - 1) // align * align
         end = start + int(sections["size"][row])

@@ -6,6 +6,7 @@ and inlined calls. Where both have a symbol with a size the file's counts, elsew
 """
 
 import os
+import re
 
 import numpy as np
 
@@ -33,8 +34,9 @@ def text_start(kind: int, raw: RawSymbols, code: Ranges) -> int:
     The agent sees a module through kallsyms alone, and the first symbol is where that begins. Raises Refused.
     """
     if kind == pb.BINARY_KIND_KERNEL:
-        at = raw.strings.tobytes().find(b"\0" + TEXT_START + b"\0") + 1
-        rows = np.flatnonzero(raw.name_starts == at) if at else np.zeros(0, np.intp)
+        # It may be the end of another text: linkers let names share their tails.
+        places = [found.start() for found in re.finditer(re.escape(TEXT_START + b"\0"), raw.strings.tobytes())]
+        rows = np.flatnonzero(np.isin(raw.name_starts, places))
         if not rows.size:
             raise Refused(BuildStatus.UNSUPPORTED, "a kernel without the symbol _text")
         start = int(raw.starts[rows[0]])

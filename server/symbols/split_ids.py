@@ -8,7 +8,7 @@ unit's root entry, all with bounds.
 import struct
 
 from server.symbols.build_result import Refused
-from server.symbols.dwarf.abbrev import parse_abbreviations
+from server.symbols.dwarf.abbrev import Abbreviations
 from server.symbols.dwarf.constants import Attribute
 from server.symbols.dwarf.naming import BROKEN
 from server.symbols.dwarf.shape import Shape
@@ -43,5 +43,5 @@ def _first_id(info: bytes, abbreviations: bytes, byte_order: str) -> int:
     shape = Shape(byte_order, version, offset_bytes, info[place + 2 + offset_bytes])
     at = shape.number(info, place + 2, offset_bytes)
     header = UnitHeader(0, place + 3 + offset_bytes, len(info), shape, at, 0, 0)
-    unit = Unit(header, DebugData(byte_order, info=info), parse_abbreviations(abbreviations, at, shape))
+    unit = Unit(header, DebugData(byte_order, info=info), Abbreviations().table(abbreviations, at, shape))
     return int(root_values(unit).get(Attribute.GNU_DWO_ID, (0, 0))[1])

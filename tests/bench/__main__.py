@@ -17,6 +17,7 @@ NAMES = (
     "merge",
     "diff",
     "fleet",
+    "folded",
     "paint",
     "start",
     "survey",

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -54,6 +55,15 @@ def test_page_holds_no_script_or_style_inline() -> None:
     text = (WEB / "index.html").read_text()
     assert re.findall(r"<script[^>]*>", text) == ['<script type="module" src="/assets/main.js">']
     assert not re.search(r"<style|\sstyle=|\son[a-z]+=|https?://", text)
+
+
+def test_pictures_are_well_formed_and_no_entity_is_one_of_html_alone() -> None:
+    pictures = list(WEB.rglob("*.svg"))
+    assert pictures
+    for picture in pictures:
+        ElementTree.parse(picture)
+    for file in [*pictures, *SOURCES]:
+        assert not re.search(r"&(?!amp;|lt;|gt;|quot;|apos;|#)[a-zA-Z]+;", file.read_text()), file
 
 
 def test_only_the_tokens_name_colours() -> None:

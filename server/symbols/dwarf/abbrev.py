@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from server.symbols.dwarf.constants import LEB_FORMS, Attribute, Form, Tag
+from server.symbols.dwarf.constants import ADDRESS_INDEXES, LEB_FORMS, Attribute, Form, Tag
 from server.symbols.dwarf.shape import DwarfError, Shape, sleb, uleb
 
 WANTED = (
@@ -24,6 +24,11 @@ WANTED = (
     Attribute.SIBLING,
 )
 """Values that an entry with code is read for, in this order."""
+
+LINKAGE = frozenset((Attribute.LINKAGE_NAME, Attribute.MIPS_LINKAGE_NAME))
+ONWARD = frozenset((Attribute.ABSTRACT_ORIGIN, Attribute.SPECIFICATION))
+NAMING = LINKAGE | ONWARD | {Attribute.NAME}
+"""What an entry is read for when it is to name something."""
 
 Values = tuple[int | None, ...]
 
@@ -80,6 +85,12 @@ class Abbreviation:
     forms: dict[int, int] = field(default_factory=dict)
     take: Callable[[bytes, int], Values] | None = None
     """The wanted values of an entry at a place, for entries of one size."""
+    sibling_at: int | None = None
+    """Bytes from the start of an entry to its sibling, where that is a number of 4 bytes at one place."""
+    has_one_range: bool = False
+    """Its code is one range: an address and a length."""
+    names: tuple[tuple[int, int, int], ...] | None = None
+    """(attribute, form, bytes from the start of an entry) of what names it or sends on; None when these places vary."""
 
 
 @dataclass(slots=True)
@@ -90,8 +101,23 @@ class AbbreviationTable:
     by_code: dict[int, Abbreviation]
 
 
-def parse_abbreviations(data: bytes, place: int, shape: Shape) -> AbbreviationTable:
-    """The table at `place` of .debug_abbrev. Raises DwarfError."""
+class Abbreviations:
+    """The tables of one .debug_abbrev: each is read once, and abbreviations that are alike in all of them are worked out once."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[int, Shape], AbbreviationTable] = {}
+        self._known: dict[tuple[object, ...], Abbreviation] = {}
+
+    def table(self, data: bytes, place: int, shape: Shape) -> AbbreviationTable:
+        """The table at `place`. Raises DwarfError."""
+        key = (place, shape)
+        if key not in self._tables:
+            self._tables[key] = parse_abbreviations(data, place, shape, self._known)
+        return self._tables[key]
+
+
+def parse_abbreviations(data: bytes, place: int, shape: Shape, known: dict[tuple[object, ...], Abbreviation]) -> AbbreviationTable:
+    """The table at `place` of .debug_abbrev; `known` remembers abbreviations by what they are made of. Raises DwarfError."""
     found: dict[int, Abbreviation] = {}
     sizes = [0] * 256
     for _ in range(MAX_ABBREVIATIONS):
@@ -103,7 +129,12 @@ def parse_abbreviations(data: bytes, place: int, shape: Shape) -> AbbreviationTa
             raise DwarfError("abbreviation is cut")
         has_children = data[place] != 0
         attributes, place = _attributes(data, place + 1)
-        entry = found[code] = _abbreviation(shape, code, (tag, has_children), attributes)
+        code_bytes = max(1, (code.bit_length() + 6) // 7)
+        likeness = (shape, code_bytes, tag, has_children, attributes)
+        entry = known.get(likeness)
+        if entry is None:
+            entry = known[likeness] = _abbreviation(shape, code_bytes, (tag, has_children), attributes)
+        found[code] = entry
         is_plain = entry.size is not None and not entry.has_children and not entry.is_code
         if is_plain and code < 0x80 and entry.size is not None:
             sizes[code] = entry.size
@@ -128,10 +159,9 @@ def _attributes(data: bytes, place: int) -> tuple[tuple[tuple[int, int, int], ..
     raise DwarfError("abbreviation without end")
 
 
-def _abbreviation(shape: Shape, code: int, kind: tuple[int, bool], attributes: tuple[tuple[int, int, int], ...]) -> Abbreviation:
+def _abbreviation(shape: Shape, code_bytes: int, kind: tuple[int, bool], attributes: tuple[tuple[int, int, int], ...]) -> Abbreviation:
     tag, has_children = kind
     names = [attribute for attribute, _, _ in attributes]
-    code_bytes = max(1, (code.bit_length() + 6) // 7)
     sizes = [shape.size_of(form) for _, form, _ in attributes]
     is_fixed = all(size is not None for size in sizes)
     is_code = tag in (Tag.SUBPROGRAM, Tag.INLINED_SUBROUTINE) and (Attribute.LOW_PC in names or Attribute.RANGES in names)
@@ -148,10 +178,33 @@ def _abbreviation(shape: Shape, code: int, kind: tuple[int, bool], attributes: t
     )
     if is_fixed and is_code:
         entry.take = _taker(shape, entry, [size or 0 for size in sizes])
+    forms = entry.forms
+    entry.has_one_range = (
+        Attribute.RANGES not in forms
+        and forms.get(Attribute.LOW_PC) == Form.ADDR
+        and forms.get(Attribute.HIGH_PC, Form.ADDR) not in {Form.ADDR, *ADDRESS_INDEXES}
+    )
     entry.steps = _steps(entry, sizes)
     if entry.sibling is not None:
         entry.steps_to_sibling = _steps(entry, sizes[: entry.sibling])
+        if attributes[entry.sibling][1] == Form.REF4 and len(entry.steps_to_sibling) == 1 and entry.steps_to_sibling[0] > 0:
+            entry.sibling_at = entry.steps_to_sibling[0]
+    entry.names = _name_places(entry, sizes)
     return entry
+
+
+def _name_places(entry: Abbreviation, sizes: Sequence[int | None]) -> tuple[tuple[int, int, int], ...] | None:
+    found, place = [], entry.code_bytes
+    last = max((i for i, (attribute, _, _) in enumerate(entry.attributes) if attribute in NAMING), default=-1)
+    for (attribute, form, _), size in zip(entry.attributes[: last + 1], sizes, strict=False):
+        if attribute in NAMING:
+            found.append((attribute, form, place))
+            if attribute in LINKAGE:  # What is behind a linkage name is not read.
+                break
+        if size is None:
+            return None
+        place += size
+    return tuple(found)
 
 
 def _steps(entry: Abbreviation, sizes: Sequence[int | None]) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ def flatten(found: Found, rows: Rows, names: dict[int, bytes]) -> Inlines | None
     """Everything as columns; None when there is neither code nor a line. `names` is by offset of the naming entry."""
     starts, ends = np.frombuffer(found.starts, np.uint64), np.frombuffer(found.ends, np.uint64)
     row_addresses, row_places = _sorted_rows(rows)
-    points = np.unique(np.concatenate([starts, ends, row_addresses]))
+    points = _ascending(np.concatenate([row_addresses, starts, ends]))
     if points.size < 2:
         return None
     turns = np.full(len(found.parents), _FIRST, np.uint8)
@@ -62,6 +62,14 @@ def _sorted_rows(rows: Rows) -> tuple[U64, U64]:
     return addresses[is_last], places[is_last]
 
 
+def _ascending(numbers: U64) -> U64:
+    """Each number once. They come in long runs that ascend, which a merging sort is made for."""
+    ordered = np.sort(numbers, kind="stable")
+    is_first = np.ones(ordered.size, np.bool_)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_first]
+
+
 def _spans(firsts: I64, behinds: I64) -> I64:
     """All numbers of firsts[i]..behinds[i], one span after another."""
     lengths = behinds - firsts
@@ -92,9 +100,9 @@ def _columns(places: tuple[U64, I64, I64, I64], found: Found, rows: Rows, names:
     is_used = _with_ancestors(place_nodes, parents)
     renumbered = np.cumsum(is_used) - 1
     used = np.flatnonzero(is_used)[1:] - 1
-    name_places = np.frombuffer(found.names, np.uint64)[used].tolist()
+    name_places, which = np.unique(np.frombuffer(found.names, np.uint64)[used], return_inverse=True)
     numbers: dict[bytes, int] = {b"": 0}
-    node_names = [numbers.setdefault(names.get(place, b"")[:MAX_TEXT_BYTES], len(numbers)) for place in name_places]
+    by_place = [numbers.setdefault(names.get(place, b"")[:MAX_TEXT_BYTES], len(numbers)) for place in name_places.tolist()]
     file_numbers = np.array([numbers.setdefault(path[:MAX_TEXT_BYTES], len(numbers)) for path in rows.paths], np.int64)
     bounds, texts = pool(list(numbers))
     base = int(starts[0])
@@ -105,7 +113,7 @@ def _columns(places: tuple[U64, I64, I64, I64], found: Found, rows: Rows, names:
         place_files=narrow(file_numbers[place_files]),
         place_lines=narrow(place_lines),
         node_parents=narrow(renumbered[parents[np.concatenate([[0], used + 1])]]),
-        node_names=narrow(np.array([0, *node_names], np.int64)),
+        node_names=narrow(np.concatenate([np.zeros(1, np.int64), np.array(by_place, np.int64)[which]])),
         node_files=narrow(np.concatenate([[0], file_numbers[np.frombuffer(found.call_files, np.uint32)[used]]])),
         node_lines=narrow(np.concatenate([np.zeros(1, np.uint32), np.frombuffer(found.call_lines, np.uint32)[used]])),
         text_bounds=bounds,
@@ -115,12 +123,12 @@ def _columns(places: tuple[U64, I64, I64, I64], found: Found, rows: Rows, names:
 
 def _with_ancestors(place_nodes: I64, parents: I64) -> npt.NDArray[np.bool_]:
     is_used = np.zeros(parents.size, np.bool_)
-    fresh = np.unique(place_nodes)
+    is_used[NO_NODE] = True
+    fresh = place_nodes
     while fresh.size:
         is_used[fresh] = True
-        above = np.unique(parents[fresh])
+        above = parents[fresh]
         fresh = above[~is_used[above]]
-    is_used[NO_NODE] = True
     return is_used
 
 

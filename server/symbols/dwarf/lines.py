@@ -65,6 +65,7 @@ def _run(unit: Unit, header: LineHeader, rows: Rows, code: Found) -> None:  # no
     advance = [0] * base + [(op - base) // header.line_range * step for op in range(base, 256)]
     increase = [0] * base + [header.line_base + (op - base) % header.line_range for op in range(base, 256)]
     const_pc = advance[255]
+    is_plain = [(op in (_NEGATE, _BLOCK) or op > _FIXED_PC) and not header.lengths[op - 1] for op in range(base)]
     put_address, put_place = rows.addresses.append, rows.places.append
     address, line, last = 0, 1, END
     file = first_file = (files[1] if len(files) > 1 else 0) << 32
@@ -75,6 +76,10 @@ def _run(unit: Unit, header: LineHeader, rows: Rows, code: Found) -> None:  # no
         if op >= base:
             address += advance[op]
             line += increase[op]
+        elif op == _COPY:
+            pass
+        elif is_plain[op]:
+            continue
         elif op == _ADVANCE_LINE:
             delta = data[place]
             if delta < 0x80:
@@ -119,7 +124,7 @@ def _run(unit: Unit, header: LineHeader, rows: Rows, code: Found) -> None:  # no
             address += unit.header.shape.number(data, place, 2)
             place += 2
             continue
-        elif op != _COPY:
+        else:
             for _ in range(header.lengths[op - 1]):
                 _, place = uleb(data, place)
             continue

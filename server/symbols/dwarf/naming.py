@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from server.symbols.dwarf.abbrev import LINKAGE, NAMING, ONWARD, Abbreviation
 from server.symbols.dwarf.constants import SUPPLEMENT_REFERENCES, UNIT_REFERENCES, Attribute
 from server.symbols.dwarf.shape import DwarfError, uleb
 from server.symbols.dwarf.unit import Unit
@@ -18,8 +19,6 @@ BROKEN = (DwarfError, IndexError, ValueError, OverflowError)
 """What bytes that make no sense may raise."""
 
 
-_LINKAGE = frozenset((Attribute.LINKAGE_NAME, Attribute.MIPS_LINKAGE_NAME))
-_ONWARD = frozenset((Attribute.ABSTRACT_ORIGIN, Attribute.SPECIFICATION))
 _STRUCTORS = re.compile(rb"([CD])[125](?=E|I)")
 
 
@@ -70,22 +69,33 @@ def _start(unit: Unit) -> int:
 def _entry(unit: Unit, place: int) -> tuple[bytes, bytes, tuple[int, int] | None]:
     """Linkage name, plain name, and form and value of the entry that it sends on to. What is behind a linkage name is not read."""
     info, value_of = unit.data.info, unit.header.shape.value
-    code, place = (info[place], place + 1) if info[place] < 0x80 else uleb(info, place)
+    code, behind = (info[place], place + 1) if info[place] < 0x80 else uleb(info, place)
     abbreviation = unit.table.by_code.get(code)
     if abbreviation is None:
         raise DwarfError(f"unknown abbreviation {code} at {place}")
+    values = _varying(unit, abbreviation, behind) if abbreviation.names is None else abbreviation.names
     plain, onward = b"", None
-    for attribute, form, _ in abbreviation.attributes:
-        value, place = value_of(info, place, form)
-        if attribute in _LINKAGE:
+    for attribute, form, offset in values:
+        value, _ = value_of(info, place + offset, form)
+        if attribute in LINKAGE:
             linkage = unit.text(form, value)
             if linkage:
                 return linkage, plain, onward
         elif attribute == Attribute.NAME:
             plain = unit.text(form, value)
-        elif attribute in _ONWARD and onward is None:
+        elif attribute in ONWARD and onward is None:
             onward = (form, int(value))
     return b"", plain, onward
+
+
+def _varying(unit: Unit, abbreviation: Abbreviation, place: int) -> list[tuple[int, int, int]]:
+    """The same as Abbreviation.names, of one entry whose values begin at `place`."""
+    found, start = [], place - abbreviation.code_bytes
+    for attribute, form, _ in abbreviation.attributes:
+        if attribute in NAMING:
+            found.append((attribute, form, place - start))
+        _, place = unit.header.shape.value(unit.data.info, place, form)
+    return found
 
 
 def _target(unit: Unit, form: int, value: int, side: int) -> int:

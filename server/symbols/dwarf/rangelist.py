@@ -29,8 +29,12 @@ def _range_list(unit: Unit, value: int, *, is_index: bool) -> list[tuple[int, in
             break
         kind, place = data[place], place + 1
         if kind == RLE_OFFSET_PAIR:
-            first, place = uleb(data, place)
-            second, place = uleb(data, place)
+            first, second = data[place], data[place + 1]
+            if first < 0x80 and second < 0x80:
+                place += 2
+            else:
+                first, place = uleb(data, place)
+                second, place = uleb(data, place)
             if first < second:
                 found.append((base + first, base + second))
             continue

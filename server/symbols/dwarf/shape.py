@@ -76,9 +76,13 @@ _BLOCKS = frozenset((Form.BLOCK, Form.BLOCK1, Form.BLOCK2, Form.BLOCK4, Form.EXP
 
 
 def uleb(data: bytes, place: int) -> tuple[int, int]:
-    """An unsigned LEB128 number, and the place behind it. Raises DwarfError when it has no end within 10 bytes."""
-    if place < len(data) and data[place] < 0x80:
-        return data[place], place + 1
+    """An unsigned LEB128 number, and the place behind it. Raises DwarfError when it has no end in 10 bytes, IndexError behind the end."""
+    first = data[place]
+    if first < 0x80:
+        return first, place + 1
+    second = data[place + 1]
+    if second < 0x80:
+        return first & 0x7F | second << 7, place + 2
     value = shift = 0
     for byte in data[place : place + 10]:
         place += 1

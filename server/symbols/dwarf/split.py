@@ -13,9 +13,9 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from server.symbols.dwarf.abbrev import AbbreviationTable
+from server.symbols.dwarf.abbrev import Abbreviations
 from server.symbols.dwarf.naming import BROKEN
-from server.symbols.dwarf.shape import DwarfError, Shape
+from server.symbols.dwarf.shape import DwarfError
 from server.symbols.dwarf.source import DebugData
 from server.symbols.dwarf.unit import UT_SPLIT_TYPE, Unit, UnitHeader, header_at, open_unit, unit_headers
 
@@ -29,7 +29,7 @@ _BROKEN = (*BROKEN, struct.error)
 class _Place:
     data: DebugData
     header: UnitHeader
-    tables: dict[tuple[int, Shape], AbbreviationTable]
+    tables: Abbreviations
 
 
 class SplitUnits:
@@ -42,7 +42,7 @@ class SplitUnits:
         for data in files:
             data.place, end = end, end + len(data.info)
             data.addresses, data.ranges = program.addresses, program.ranges
-            tables: dict[tuple[int, Shape], AbbreviationTable] = {}
+            tables = Abbreviations()
             headers = _indexed(data) if data.unit_index else _listed(data, tables)
             for dwo_id, header in headers.items():
                 self._places.setdefault(dwo_id, _Place(data, header, tables))
@@ -106,7 +106,7 @@ def _indexed(data: DebugData) -> dict[int, UnitHeader]:
     return found
 
 
-def _listed(data: DebugData, tables: dict[tuple[int, Shape], AbbreviationTable]) -> dict[int, UnitHeader]:
+def _listed(data: DebugData, tables: Abbreviations) -> dict[int, UnitHeader]:
     found: dict[int, UnitHeader] = {}
     for header in unit_headers(data):
         if header.kind == UT_SPLIT_TYPE:

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from server.symbols.dwarf.abbrev import AbbreviationTable, parse_abbreviations
+from server.symbols.dwarf.abbrev import Abbreviations, AbbreviationTable
 from server.symbols.dwarf.constants import ADDRESS_INDEXES, STRING_INDEXES, Attribute, Form
 from server.symbols.dwarf.shape import DwarfError, Shape, uleb
 from server.symbols.dwarf.source import DebugData
@@ -119,12 +119,9 @@ class Unit:
         return b""
 
 
-def open_unit(data: DebugData, header: UnitHeader, tables: dict[tuple[int, Shape], AbbreviationTable]) -> Unit:
-    """Read the root entry. `tables` remembers abbreviations from unit to unit. Raises DwarfError."""
-    key = (header.abbreviations, header.shape)
-    if key not in tables:
-        tables[key] = parse_abbreviations(data.abbreviations, header.abbreviations, header.shape)
-    unit = Unit(header, data, tables[key])
+def open_unit(data: DebugData, header: UnitHeader, abbreviations: Abbreviations) -> Unit:
+    """Read the root entry; `abbreviations` are those of `data`. Raises DwarfError."""
+    unit = Unit(header, data, abbreviations.table(data.abbreviations, header.abbreviations, header.shape))
     unit.string_base, unit.address_base, unit.range_base = data.default_bases(header.shape)
     unit.string_base, unit.range_base = unit.string_base + header.string_base, unit.range_base + header.range_base
     values = root_values(unit)

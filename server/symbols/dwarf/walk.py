@@ -105,6 +105,11 @@ def walk(unit: Unit, found: Found) -> None:
 
 def _jump(unit: Unit, place: int, abbreviation: Abbreviation) -> int:
     shape, info = unit.header.shape, unit.data.info
+    if abbreviation.sibling_at is not None:
+        target = unit.header.start + shape.number(info, place + abbreviation.sibling_at, 4)
+        if not place < target <= unit.header.end:
+            raise DwarfError(f"sibling of {place} at {target}")
+        return target
     at = step_over(info, place, abbreviation.steps_to_sibling, shape)
     form = abbreviation.forms[Attribute.SIBLING]
     value, _ = shape.value(info, at, form)
@@ -174,6 +179,8 @@ _WANTED = frozenset(WANTED)
 
 def _ranges(unit: Unit, abbreviation: Abbreviation, values: Values) -> list[tuple[int, int]]:
     low, high, listed = values[:3]
+    if abbreviation.has_one_range and low is not None and high:
+        return [(low, low + high)] if 0 < high < (1 << 64) - low else []
     forms = abbreviation.forms
     if listed is not None:
         return ranges_of(unit, forms[Attribute.RANGES], listed)

@@ -15,6 +15,7 @@ from tests.server.symbols import golden
 from tests.server.symbols.programs import build_here, compile_program, name_at, run_tool
 
 MODULE = """
+__asm__(".section .data..other,\\"aw\\"\\nsomething: .quad 7, 7, 7, 7\\n.text");
 #define SECTION(name) __attribute__((noinline, section(name)))
 static inline __attribute__((always_inline)) int mix(int x) { return x % 7 == 3 ? x * 23 : x ^ 11; }
 SECTION(".init.text") int start(int x) { return mix(x) + 1; }
@@ -27,8 +28,10 @@ KERNEL = """
 __asm__(".text\\n.globl _text\\n_text: nop\\nentry_point: nop\\nnop\\n.size entry_point, 0");
 static inline __attribute__((always_inline)) int update(int x) { return x * 7; }
 int __attribute__((noinline)) schedule(int x) { return update(x) + 1; }
-int _start(int x) { return schedule(x); }
+int __attribute__((noinline)) boot_text(int x) { return x + 23; }
+int _start(int x) { return schedule(x) + boot_text(x); }
 """
+"""`_text` is the end of `boot_text` too, and a linker keeps the two names as one text."""
 KERNEL_OPTIONS = (
     "-O1", "-g", "-nostdlib", "-static", "-no-pie", "-fno-pie", "-fno-toplevel-reorder", "-mcmodel=kernel", "-Wl,-Ttext=0xffffffff81000000",
 )  # fmt: skip
@@ -61,6 +64,7 @@ def sections(path: Path) -> dict[str, tuple[int, int]]:
 
 def test_a_module_has_names_calls_and_lines_of_every_section_that_stays(module: Path) -> None:
     place, table, asked = 0, built(module, pb.BINARY_KIND_MODULE), 0
+    assert name_at(table, 0) != "something"
     for name, (size, align) in sections(module).items():
         if name.startswith(".init") or not size:
             continue

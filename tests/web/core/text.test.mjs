@@ -66,3 +66,14 @@ test("counts carry their noun", () => {
   assert.equal(countOf(1, "host"), "1 host");
   assert.equal(countOf(1234, "host"), "1,234 hosts");
 });
+
+test("a name cut at any width is no longer than that, and no character of it is halved", () => {
+  for (const name of ["Collection.map<A>(reusing:…)", "A<B>&C::\u{1f525}::fire\u{1f525}fire(int)"]) {
+    for (let width = 1; width <= 40; width += 1) {
+      const cut = cutName(name, width);
+      assert.ok(cut.length <= width, `${width}: ${cut}`);
+      assert.doesNotMatch(cut, /[\ud800-\udfff]/u, `${width}: ${cut}`);
+      assert.equal(cut.includes("&gt;"), false);
+    }
+  }
+});

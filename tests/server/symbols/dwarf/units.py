@@ -3,6 +3,7 @@
 
 import struct
 
+from server.symbols.dwarf.abbrev import Abbreviations
 from server.symbols.dwarf.constants import Attribute, Form, Tag
 from server.symbols.dwarf.source import DebugData
 from server.symbols.dwarf.unit import Unit, open_unit, unit_headers
@@ -25,4 +26,4 @@ def unit(entries: bytes, table: bytes, **sections: bytes) -> Unit:
     body = struct.pack("<HIB", 4, 0, 8) + entries  # version, abbreviations at, bytes of an address
     data = DebugData("little", info=struct.pack("<I", len(body)) + body, abbreviations=table, **sections)
     (header,) = unit_headers(data)
-    return open_unit(data, header, {})
+    return open_unit(data, header, Abbreviations())
