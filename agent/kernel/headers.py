@@ -216,11 +216,11 @@ def _per_cpu_places(btf: Btf) -> tuple[int, int] | None:
 
 
 def _file_times(btf: Btf) -> str:
-    """Where an inode keeps its time of change, and whether mappings lie in a maple tree (6.1); without either none are looked up."""
+    """Where an inode keeps its time of change, where mappings lie in a maple tree (6.1); else none are looked up."""
     split, whole = _member_bit(btf, "inode", "i_ctime_sec"), _member_bit(btf, "inode", "__i_ctime") or _member_bit(btf, "inode", "i_ctime")
     seconds_at = (split or whole) // 8  # 6.11 has two members, before it is a timespec64 of two words, named otherwise from 6.6 on
     nanoseconds_at = _member_bit(btf, "inode", "i_ctime_nsec") // 8 if split else seconds_at + 8
-    if not seconds_at or btf.composite("maple_arange_64") is None or not _member_bit(btf, "mm_struct", "mm_mt"):
+    if not seconds_at or btf.composite("maple_arange_64") is None:
         return ""
     places = f"#define EMBERWATCH_CTIME_S_AT {seconds_at}\n#define EMBERWATCH_CTIME_NS_AT {nanoseconds_at}\n"
     return f"#define EMBERWATCH_MAPLE_TREE 1\n{places}"

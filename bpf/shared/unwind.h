@@ -313,6 +313,7 @@ static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < UNWIND_STEP; i++) {
 		u32 length = stack->length, stop;
+		u64 place, kept;
 
 		if (length >= STACK_FRAMES)
 			return STOP_CAP;
@@ -323,8 +324,14 @@ static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack
 				return STOP_NO_MAPPING;
 			at->mapping.kind = MAPPING_JIT;
 		}
-		stack->addresses[length] = at->ip + (length && at->is_exact);
-		stack->length = length + 1;
+		place = length;
+		kept = at->ip + (length && at->is_exact);
+		/* Out of the compiler's sight: it would leave the comparison out, which the verifier of 6.1 has forgotten by now. */
+		asm volatile("" : "+r"(place));
+		if (place >= STACK_FRAMES)
+			return STOP_CAP;
+		stack->addresses[place] = kept;
+		stack->length = place + 1;
 		stop = leave_frame(at, task);
 		if (stop)
 			return stop;

@@ -13,6 +13,7 @@ SOURCE = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -121,7 +122,25 @@ OUTLINE void in_library(const char *path)
 	work();
 	sink++;
 }
-OUTLINE void in_program(char **libraries) { spin(10000000); in_library(libraries[0]); in_library(libraries[1]); sink++; }
+/* Code made at run time, between ours, at a place that is given up and taken again: push rbp; mov rbp, rsp; call rsi; pop rbp; ret */
+OUTLINE void in_jit(void)
+{
+	static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3};
+	void *place = mmap((void *)0x20000000, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(place, code, sizeof code);
+	((void (*)(unsigned long, void (*)(unsigned long)))place)(5000000, spin);
+	munmap(place, 4096);
+	sink++;
+}
+OUTLINE void in_program(char **libraries)
+{
+	spin(10000000);
+	in_library(libraries[0]);
+	in_jit();
+	in_library(libraries[1]);
+	in_jit();
+	sink++;
+}
 OUTLINE void churn(char **argv)
 {
 	int child = fork();
@@ -175,10 +194,13 @@ CHURN_TRUTH = {
     "forked": "spin in_child churn main * _start",
     "opening": "* in_library in_program main * _start",
     "program": "spin in_program main * _start",
+    "mapping": "* in_jit in_program main * _start",
+    "run time": "spin * in_jit in_program main * _start",
     "one": "only_in_one library_work in_library in_program main * _start",
     "two": "only_in_two library_work in_library in_program main * _start",
 }
-"""Stacks by mode, leaf first; `*` stands for one or more frames of the C library. What runs is this, or an end of it."""
+"""Stacks by mode, leaf first; `*` stands for one or more frames of the C library, or of code made at run time. What runs is this, or an
+end of it."""
 
 
 def build(directory: Path, name: str, *flags: str, compiler: str = "gcc") -> Path:

@@ -57,6 +57,25 @@ def test_programs_are_told_whether_the_running_task_has_a_type() -> None:
     assert "#define EMBERWATCH_TYPED_TASK 1\n" in vmlinux_header(Btf(newer.data()))
 
 
+@pytest.mark.parametrize(
+    ("members", "places"),
+    [
+        ({"i_ctime": 40}, (5, 13)),  # a timespec64: seconds, nanoseconds
+        ({"__i_ctime": 48}, (6, 14)),  # the same from 6.6 on
+        ({"i_ctime_sec": 56, "i_ctime_nsec": 120}, (7, 15)),  # from 6.11 on
+    ],
+)
+def test_mappings_are_looked_up_by_the_time_of_change_wherever_the_inode_keeps_it(members: dict[str, int], places: tuple[int, int]) -> None:
+    builder = small_kernel()
+    u32 = 1
+    builder.struct("inode", 64, *((name, u32, offset_bits) for name, offset_bits in members.items()))
+    assert "EMBERWATCH_MAPLE_TREE" not in vmlinux_header(Btf(builder.data()))
+    builder.struct("maple_arange_64", 8, ("parent", u32, 0))
+    text = vmlinux_header(Btf(builder.data()))
+    assert "#define EMBERWATCH_MAPLE_TREE 1\n" in text
+    assert f"#define EMBERWATCH_CTIME_S_AT {places[0]}\n#define EMBERWATCH_CTIME_NS_AT {places[1]}\n" in text
+
+
 def test_tree_is_written_once_per_kernel(tmp_path: Path) -> None:
     source = source_of(tmp_path / "sys")
     tree = ensure_header_tree(tmp_path / "cache", source, KernelVersion(6, 1, 300))
