@@ -6,6 +6,7 @@ Flags win over the environment, the environment over the file.
 """
 
 import os
+import re
 import socket
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
@@ -16,11 +17,12 @@ from agent.errors import ConfigError
 Value = TypeVar("Value", str, int, bool)
 _HOST_BYTES = 256
 """What the server takes as the value of a label."""
-KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "lock_hold")
+KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "tcp_stack", "lock_hold")
 ON_DEMAND = ("lock_hold",)
 """Kinds that run only when they are named."""
 """All there are, whether this kernel offers them or not."""
 WAIT_CLASSES = ("lock", "disk", "net", "pipe", "poll", "sleep", "page", "child", "other")
+_FUNCTION = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 Check = Callable[[Any], str | None]
 """Gives a sentence when a value cannot be used."""
 
@@ -66,8 +68,8 @@ def _wait_classes(value: str) -> str | None:
     seen = set()
     for part in filter(None, map(str.strip, value.split(","))):
         service, found, shown = _override(part)
-        if not service or found not in WAIT_CLASSES or shown not in WAIT_CLASSES:
-            return f"{part} must be SERVICE:CLASS=CLASS, of classes {', '.join(WAIT_CLASSES)}"
+        if not service or not _FUNCTION.fullmatch(found) or shown not in WAIT_CLASSES:
+            return f"{part} must be SERVICE:CLASS=CLASS or SERVICE:CALL=CLASS, of classes {', '.join(WAIT_CLASSES)}"
         if (service, found) in seen:
             return f"{found} of {service} is named twice"
         seen.add((service, found))
@@ -75,7 +77,7 @@ def _wait_classes(value: str) -> str | None:
 
 
 def _override(part: str) -> tuple[str, str, str]:
-    """Service, class that is found, class that it is shown as. A service may have colons in its name."""
+    """Service, class that is found (or call), class that it is shown as. A service may have colons in its name."""
     service, _, classes = part.rpartition(":")
     found, _, shown = classes.partition("=")
     return service.strip(), found.strip(), shown.strip()
@@ -110,13 +112,13 @@ class Settings:
     threshold_us: int = _row(1000, "Waits and calls shorter than this are added up without their stacks, microseconds.", _between(0, 10**8))
     events_per_s: int = _row(
         20_000,
-        "Events a second and CPU above which a kind runs in duty cycles, scaled by time; 0 for no limit, of system calls either.",
+        "Events a second and CPU above which a kind runs in duty cycles, scaled by time; 0: no limit, of stacks and calls neither.",
         _between(0, 10**8),
     )
     calls_cpu_percent: int = _row(
         1, "Percent of each CPU for system calls; above it they are counted and a part is timed, then sampled.", _between(1, 100)
     )
-    wait_classes: str = _row("", "Wait classes that a service has shown as others: SERVICE:CLASS=CLASS with commas between.", _wait_classes)
+    wait_classes: str = _row("", "Wait classes shown as others: SERVICE:CLASS=CLASS or SERVICE:CALL=CLASS, commas between.", _wait_classes)
     stacks_entries: int = _row(0, "Stacks the kernel maps hold; 0 sizes them by CPUs, rate and window.", _between(0, 1 << 20))
 
     def pids(self) -> frozenset[int]:
@@ -129,11 +131,16 @@ class Settings:
         return kind in named or ("all" in named and kind not in ON_DEMAND)
 
     def class_overrides(self) -> dict[bytes, dict[bytes, bytes]]:
-        """`wait_classes` by service: the class that is found, and the one it is shown as."""
+        """`wait_classes` by service: the class that is found, or the call, and the class it is shown as."""
         by_service: dict[bytes, dict[bytes, bytes]] = {}
         for service, found, shown in map(_override, filter(None, map(str.strip, self.wait_classes.split(",")))):
             by_service.setdefault(os.fsencode(service), {})[found.encode()] = shown.encode()
         return by_service
+
+    def override_calls(self) -> frozenset[str]:
+        """What `wait_classes` names beside classes: system calls, and other functions of the kernel."""
+        named = {found.decode() for changes in self.class_overrides().values() for found in changes}
+        return frozenset(named - set(WAIT_CLASSES))
 
     def host_name(self) -> bytes:
         """The name this host goes by."""

@@ -7,6 +7,7 @@
 #include "shared/events.h"
 #include "shared/latest.h"
 #include "shared/thread.h"
+#include "shared/sampling.h"
 #include "shared/wait_class.h"
 #include "shared/wait_rows.h"
 #include "shared/open_waits.h"
@@ -20,9 +21,6 @@
 #endif
 
 enum {
-	TASK_IS_UNINTERRUPTIBLE = 0x2, /* include/linux/sched.h */
-	TASK_IS_DEAD = 0x80,
-	TASK_HAS_NO_LOAD = 0x400, /* idle kernel threads */
 	IN_INTERRUPT = 0xff0100, /* non-maskable, hard, and soft being served: include/linux/preempt.h */
 };
 
@@ -30,7 +28,7 @@ enum {
 struct returning {
 	u32 tid; /* 0 for none */
 	u32 padding;
-	u64 runnable_ns;
+	struct measured_wait runnable;
 	struct wait_key key;
 };
 
@@ -40,7 +38,7 @@ BPF_PERCPU_ARRAY(returning, struct returning, 1);
 BPF_PERCPU_ARRAY(wakee, u32, 1);
 
 /* The wait of a thread is over. What was reported at the end of a window before is not reported again. */
-static __always_inline void end_wait(struct thread *thread, u64 now_ns, struct wait_settings *setting)
+static __always_inline void end_wait(struct thread *thread, u64 now_ns, struct wait_settings *setting, struct wait_counts *counts)
 {
 	u64 from_ns = later(thread->since_ns, setting->on_since_ns);
 	u64 whole_ns = past(now_ns, from_ns);
@@ -49,22 +47,29 @@ static __always_inline void end_wait(struct thread *thread, u64 now_ns, struct w
 	if (class < WAIT_CLASSES)
 		thread->sums.class_ns[class] += whole_ns;
 	thread->blocked_whole_ns = whole_ns;
+	if (setting->reported_ns > from_ns) {
+		thread->crossed_at_ns = setting->reported_ns;
+		thread->crossed_since_ns = thread->since_ns;
+		thread->crossed_class = class;
+		thread->crossed_uninterruptible = thread->is_uninterruptible;
+	}
 	if (past(setting->reported_ns, from_ns) >= setting->threshold_ns && setting->reported_ns > from_ns)
 		thread->blocked_ns = past(now_ns, setting->reported_ns);
 	else
 		thread->blocked_ns = whole_ns;
+	thread->blocked_stands_ns = whole_ns < setting->threshold_ns ? 0 : stands_for(whole_ns, now_ns, counts);
 	__builtin_memset(&thread->waker, 0, sizeof(thread->waker));
-	thread->since_ns = thread->woken_ns = now_ns;
+	thread->since_ns = now_ns;
 	thread->state = THREAD_RUNNABLE;
 }
 
 /* A thread gets a CPU: `task` is on its way in. Answers how long it waited for it. */
-static __always_inline u64 enter(struct thread *thread, u64 now_ns, struct wait_settings *setting, bool is_first)
+static __always_inline u64 enter(struct thread *thread, u64 now_ns, struct wait_settings *setting, struct wait_counts *counts, bool is_first)
 {
 	u64 runnable_ns;
 
 	if (thread->state == THREAD_BLOCKED && thread->since_ns >= setting->on_since_ns)
-		end_wait(thread, now_ns, setting); /* its wakeup was not seen */
+		end_wait(thread, now_ns, setting, counts); /* its wakeup was not seen */
 	runnable_ns = past(now_ns, later(thread->since_ns, setting->on_since_ns));
 	thread->sums.switches++;
 	thread->sums.runnable_ns += runnable_ns;
@@ -100,15 +105,16 @@ static __always_inline void leave(struct thread *thread, struct task_struct *tas
 		thread->process.exec_id = exec_id;
 		bpf_get_current_comm(&thread->comm, sizeof(thread->comm));
 	}
-	thread->blocked_ns = thread->blocked_whole_ns = 0;
+	thread->blocked_ns = thread->blocked_whole_ns = thread->blocked_stands_ns = 0;
 	if (!state) {
 		thread->state = THREAD_RUNNABLE;
 	} else if (state & TASK_IS_DEAD) {
 		thread->state = THREAD_DEAD;
 	} else {
 		thread->state = THREAD_BLOCKED;
-		thread->is_uninterruptible = (state & (TASK_IS_UNINTERRUPTIBLE | TASK_HAS_NO_LOAD)) == TASK_IS_UNINTERRUPTIBLE;
-		thread->wait_class = class_of_current(task, thread->is_uninterruptible);
+		thread->voluntary_switches = load_u64(&task->nvcsw);
+		thread->is_uninterruptible = is_uninterruptible(state);
+		thread->wait_class = class_of_task(task, user_registers(task), true, thread->is_uninterruptible);
 	}
 }
 
@@ -132,10 +138,13 @@ static __always_inline bool switch_out(struct bpf_raw_tracepoint_args *ctx, u32 
 {
 	struct task_struct *task = running_task();
 	struct thread *thread = threads.lookup(&tid);
-	int zero = 0;
-	struct settings *limits = settings.lookup(&zero);
 
-	if (!thread && limits) {
+	if (!thread) {
+		int zero = 0;
+		struct settings *limits = settings.lookup(&zero);
+
+		if (!limits)
+			return false;
 		if (limits->limits & LIMIT_CGROUP && cgroups.check_current_task(0) != 1)
 			return false;
 		thread = new_thread((struct task_struct *)bpf_get_current_task(), tid, THREAD_RUNNING,
@@ -156,31 +165,40 @@ static __always_inline bool switch_out(struct bpf_raw_tracepoint_args *ctx, u32 
 static __always_inline void switch_in(struct task_struct *task, u32 tid, u64 now_ns, struct wait_settings *setting, struct wait_counts *counts)
 {
 	struct thread *thread = threads.lookup(&tid);
+	struct returning *back;
+	u64 runnable_ns, stands_ns = 0;
 	int zero = 0;
-	struct settings *limits = settings.lookup(&zero);
-	struct returning *back = returning.lookup(&zero);
-	u64 runnable_ns;
 	bool is_first;
 
-	if (!limits || !back)
+	if (!thread) {
+		struct settings *limits = settings.lookup(&zero);
+
+		if (!limits || limits->limits & LIMIT_CGROUP)
+			return;
+		thread = new_thread(task, tid, THREAD_NEW, setting->on_since_ns, setting->window, counts);
+		if (!thread)
+			return;
+	}
+	is_first = thread->state == THREAD_NEW; /* does not pass sched_exit_tp */
+	runnable_ns = enter(thread, now_ns, setting, counts, is_first);
+	if (is_first)
 		return;
-	if (!thread && !(limits->limits & LIMIT_CGROUP))
-		thread = new_thread(task, tid, THREAD_RUNNABLE, setting->on_since_ns, setting->window, counts);
-	if (!thread)
+	if (runnable_ns >= setting->threshold_ns)
+		stands_ns = stands_for(runnable_ns, now_ns, counts);
+	if (!stands_ns && !(thread->blocked_stands_ns && thread->blocked_ns))
 		return;
-	is_first = !thread->sums.switches; /* a new thread does not pass sched_exit_tp */
-	runnable_ns = enter(thread, now_ns, setting, is_first);
-	if (is_first || (runnable_ns < setting->threshold_ns && thread->blocked_whole_ns < setting->threshold_ns))
+	back = returning.lookup(&zero);
+	if (!back)
 		return;
-	if (runnable_ns < setting->threshold_ns && !thread->blocked_ns)
-		return;
+	back->runnable.ns = back->runnable.whole_ns = runnable_ns;
+	back->runnable.stands_ns = stands_ns;
+	back->runnable.is_uninterruptible = 0;
 #if STACK_AS_IT_LEAVES
 	__builtin_memset(&back->key, 0, sizeof(back->key));
 	back->key.own = thread->own;
-	put_rows(thread, &back->key, runnable_ns, setting->threshold_ns, counts);
+	put_rows(thread, &back->key, &back->runnable, counts);
 #else
 	back->tid = tid;
-	back->runnable_ns = runnable_ns;
 #endif
 }
 
@@ -194,9 +212,8 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 	struct wait_counts *counts = wait_counts.lookup(&zero);
 	bool is_stack_wanted = false;
 
-	if (!setting || !counts)
+	if (!setting || !counts || !is_gate_open(counts, now_ns))
 		return 0;
-	counts->events++;
 	if (tid)
 		is_stack_wanted = switch_out(ctx, tid, now_ns, setting, counts);
 	bpf_probe_read_kernel(&next_tid, sizeof(next_tid), &next->pid);
@@ -251,10 +268,9 @@ int on_back_walked(struct bpf_raw_tracepoint_args *ctx)
 	struct event_walk *walk = event_walks.lookup(&scratch);
 	struct returning *back = returning.lookup(&zero);
 	struct thread *thread = threads.lookup(&tid);
-	struct wait_settings *setting = wait_settings.lookup(&zero);
 	struct wait_counts *counts = wait_counts.lookup(&zero);
 
-	if (!walk || !back || !setting || !counts)
+	if (!walk || !back || !counts)
 		return 0;
 #if STACK_AS_IT_LEAVES
 	if (thread) {
@@ -269,7 +285,7 @@ int on_back_walked(struct bpf_raw_tracepoint_args *ctx)
 	keep_latest(&walk->process, walk->user_stack, walk->kernel_stack, walk->buffer); /* it may have slept with a lock in hand */
 	if (thread) {
 		bpf_get_current_comm(&thread->comm, sizeof(thread->comm));
-		put_rows(thread, &back->key, back->runnable_ns, setting->threshold_ns, counts);
+		put_rows(thread, &back->key, &back->runnable, counts);
 	}
 #endif
 	end_walk(walk);
@@ -302,25 +318,30 @@ int on_waking(struct bpf_raw_tracepoint_args *ctx)
 	int zero = 0;
 	struct wait_settings *setting = wait_settings.lookup(&zero);
 	struct wait_counts *counts = wait_counts.lookup(&zero);
-	struct settings *limits = settings.lookup(&zero);
 	struct current_task current = {};
 	struct thread *thread;
 	u64 pid_tid;
 	u32 tid = 0, *woken;
 
-	if (!setting || !counts || !limits)
+	if (!setting || !counts || !is_gate_open(counts, now_ns))
 		return 0;
-	counts->events++;
 	bpf_probe_read_kernel(&tid, sizeof(tid), &task->pid);
 	thread = threads.lookup(&tid);
-	if (!thread && !(limits->limits & LIMIT_CGROUP))
+	if (!thread) {
+		struct settings *limits = settings.lookup(&zero);
+
+		if (!limits || limits->limits & LIMIT_CGROUP)
+			return 0;
 		thread = new_thread(task, tid, THREAD_BLOCKED, setting->on_since_ns, setting->window, counts);
+	}
 	if (!thread || (thread->state != THREAD_BLOCKED && thread->since_ns >= setting->on_since_ns))
 		return 0;
-	end_wait(thread, now_ns, setting);
+	end_wait(thread, now_ns, setting, counts);
+	if (!thread->blocked_stands_ns)
+		return 0;
 	pid_tid = bpf_get_current_pid_tgid();
 	woken = wakee.lookup(&zero);
-	if (thread->blocked_whole_ns < setting->threshold_ns || !pid_tid || !woken || is_interrupt(running_task()))
+	if (!pid_tid || !woken || is_interrupt(running_task()))
 		return 0;
 	read_current_task(&current, pid_tid >> 32);
 	if (!current.is_kernel_thread)
@@ -356,11 +377,12 @@ int on_wakeup_new(struct bpf_raw_tracepoint_args *ctx)
 	struct wait_settings *setting = wait_settings.lookup(&zero);
 	struct wait_counts *counts = wait_counts.lookup(&zero);
 	struct settings *limits = settings.lookup(&zero);
+	u64 now_ns = bpf_ktime_get_ns();
 	u32 tid = 0;
 
-	if (!setting || !counts || !limits || (limits->limits & LIMIT_CGROUP && cgroups.check_current_task(0) != 1))
+	if (!setting || !counts || !limits || !is_gate_open(counts, now_ns) || (limits->limits & LIMIT_CGROUP && cgroups.check_current_task(0) != 1))
 		return 0;
 	bpf_probe_read_kernel(&tid, sizeof(tid), &task->pid);
-	new_thread(task, tid, THREAD_RUNNABLE, bpf_ktime_get_ns(), setting->window, counts);
+	new_thread(task, tid, THREAD_NEW, now_ns, setting->window, counts);
 	return 0;
 }

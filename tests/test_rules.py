@@ -202,7 +202,7 @@ def test_bpf_sources_hold_no_forbidden_construct() -> None:
 
 
 def test_no_kprobe_is_ever_attached() -> None:
-    """Tracepoints and uprobes only: a kprobe needs a symbol whose name compilers change (.isra.0, .cold), and can hang a host."""
+    """Tracepoints and uprobes only: a kprobe needs a symbol whose name compilers change (.isra.0, .cold: A7), and can hang a host (A20)."""
     forbidden = re.compile(r"attach_kprobe|attach_kretprobe|kprobe_events|BPF_PROG_TYPE_KPROBE")
     assert not [str(p.relative_to(ROOT)) for p in _modules(*PACKAGES, "bpf") if forbidden.search(p.read_text())]
 

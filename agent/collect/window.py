@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from agent.collect.class_overrides import OFFCPU_KIND, ClassOverrides
+from agent.collect.class_overrides import ClassOverrides, RowOwners
 from agent.collect.kind_rows import CPU_KIND, KindRows, RowTable, row_table
 from agent.collect.locate import Locator
 from agent.collect.peers import PeerNames
@@ -111,7 +111,8 @@ class WindowBuilder:
         series_keys, series_of_process = _numbered([_SeriesKey(process.service or UNKNOWN_SERVICE, process.version) for process in found])
         where = _Found(series_keys, np.array(series_of_process, np.int64)[process_of_row], node_of_row, tables)
         series: list[Rows] = []
-        for kind in table.kinds:
+        services = [key.service for key in series_keys]
+        for kind in self._classes.kinds(table, RowOwners(services, where.series_of_row, process_of_row)):
             if kind.end > kind.first:
                 series += _series_of_kind(kind, self._merged(kind, table, where), where.series_keys, (period_ns, facts))
         return series, tables.finished(tree.parents, tree.frames, codes), losses
@@ -125,10 +126,9 @@ class WindowBuilder:
             seconds=np.where(kind.second_of_row >= 0, where.node_of_row[kind.second_of_row], 0),
             objects=self._objects_of_rows(kind, series, where),
             threads=self._threads_of_rows(table.keys["comm"][rows], series, where),
-            classes=self._classes_of_rows(kind, series, where),
+            classes=_strings(kind.classes, kind.class_of_row, where.tables),
         )
-        columns = self._classes.columns(kind, [key.service for key in where.series_keys], series)
-        return merged(keys, [(column.merge, column.values) for column in columns])
+        return merged(keys, [(column.merge, column.values) for column in kind.columns])
 
     def _threads_of_rows(self, comms: npt.NDArray[np.bytes_], series_of_row: Index, where: _Found) -> Index:
         """Answer the string of each row's thread name."""
@@ -140,12 +140,6 @@ class WindowBuilder:
         if kind.kind == TCP_KIND:
             return _strings_by_service(kind.objects, kind.object_of_row, self._peers.name, (series_of_row, where))
         return _strings(kind.objects, kind.object_of_row, where.tables)
-
-    def _classes_of_rows(self, kind: KindRows, series_of_row: Index, where: _Found) -> Index:
-        """Answer the string of each row's class; that of a wait is the config's to change."""
-        if kind.kind == OFFCPU_KIND:
-            return _strings_by_service(kind.classes, kind.class_of_row, self._classes.name, (series_of_row, where))
-        return _strings(kind.classes, kind.class_of_row, where.tables)
 
 
 def _strings_by_service(texts: Sequence[bytes], of_row: Index, name: Callable[[bytes, bytes], bytes], found: tuple[Index, _Found]) -> Index:

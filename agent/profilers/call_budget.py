@@ -17,8 +17,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from agent.profilers.breaker import CYCLES_A_WINDOW, LONGEST_CYCLE_S, LOOK_S, ON_S, Share
+from agent.profilers.breaker import LOOK_S, PERIOD_S, PERIODS_A_WINDOW, Share
 
+ON_S = 0.05
+"""How long calls are looked at at a time, where it is for a part of the time only."""
 _CALM = 0.9
 """Share of the budget below which a step that tells more is taken again."""
 _LEAST_RUNS = 1000
@@ -146,7 +148,7 @@ class CallBudget:
         """`budget` is of the busiest CPU, 0.01 for a hundredth of it; 0 for no limit."""
         self._links = links
         self._budget = budget
-        self._cycle_ns = int(min(LONGEST_CYCLE_S, window_s / CYCLES_A_WINDOW) * 1e9)
+        self._cycle_ns = int(min(PERIOD_S, window_s / PERIODS_A_WINDOW) * 1e9)
         self._now_ns = now_ns
         self._step = Step.TIMES
         self._is_counted = self._is_timed = True
@@ -212,12 +214,13 @@ class CallBudget:
         return Step.COUNTS if counted <= (_CALM if self._step is Step.SAMPLES else 1) else Step.SAMPLES
 
     def _count(self, now: int) -> float:
-        """A slice of each cycle is timed."""
-        if now >= self._slice_ns:
+        """A slice is timed, then none for a whole cycle, however late we are."""
+        if self._is_timed:
             self._slice_ns = now + self._cycle_ns
+            self._follow(is_counted=True, is_timed=False)
+        elif now >= self._slice_ns:
             self._follow(is_counted=True, is_timed=True)
             return self._wait(ON_S)
-        self._follow(is_counted=True, is_timed=False)
         return self._wait(min(LOOK_S, (self._slice_ns - now) / 1e9))
 
     def _wait(self, wait_s: float) -> float:

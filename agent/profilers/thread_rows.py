@@ -46,9 +46,15 @@ THREAD = np.dtype(
         ("is_uninterruptible", "<u4"),
         ("blocked_ns", "<u8"),
         ("blocked_whole_ns", "<u8"),  # of the last wait, 0 when the thread was preempted since
-        ("woken_ns", "<u8"),  # when it ended
+        ("blocked_stands_ns", "<u8"),
+        ("crossed_at_ns", "<u8"),  # the last end of a report that a wait has reached beyond, and that wait
+        ("crossed_since_ns", "<u8"),
+        ("crossed_class", "<u4"),
+        ("crossed_uninterruptible", "<u4"),
+        ("voluntary_switches", "<u8"),
         ("stack_since_ns", "<u8"),
         ("is_provisional", "<u8"),
+        ("met_window", "<u8"),  # in which it was there for sure
         ("own", WAIT_STACK),
         ("waker", WAIT_STACK),
         ("sums", THREAD_SUMS),
@@ -105,7 +111,8 @@ def add_open(matrix: U64, threads: Rows, moment: Moment) -> U64:
     total = matrix.copy()
     state = threads["state"]
     waiting_for = FIRST_CLASS + np.minimum(threads["wait_class"], CLASSES - 1).astype(np.int64)
-    is_running, is_runnable, is_blocked = (state == one for one in (ThreadState.RUNNING, ThreadState.RUNNABLE, ThreadState.BLOCKED))
+    is_running, is_blocked = state == ThreadState.RUNNING, state == ThreadState.BLOCKED
+    is_runnable = (state == ThreadState.RUNNABLE) | (state == ThreadState.NEW)
     column = np.select([is_running, is_runnable], [CPU, RUNNABLE], waiting_for)
     rows = np.flatnonzero(is_running | is_runnable | is_blocked)
     total[rows, column[rows]] += np.uint64(moment.now_ns) - open_since(threads, moment)[rows]

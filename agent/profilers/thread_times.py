@@ -59,6 +59,7 @@ class ThreadTimes:
     def __init__(self) -> None:
         self._before = _Before()
         self._looked_ns = 0
+        self._untold = np.zeros(0, np.uint32)
 
     def look(self, tids: npt.NDArray[np.uint32], threads: Rows, moment: Moment, window: int) -> ThreadWindow:
         """What happened since the last look. `threads` are THREAD, `window` is the number under which maxima are kept."""
@@ -74,10 +75,15 @@ class ThreadTimes:
         kept = before + past
         kept[:, FIRST_BUCKET:] = total[:, FIRST_BUCKET:]
         self._before = _Before(tids, threads["born_window"].copy(), kept, closed)
+        self._untold = tids[(total[:, :FIRST_BUCKET] > kept[:, :FIRST_BUCKET]).any(axis=1)]
         is_alive = threads["state"] != ThreadState.DEAD
         is_seen = is_alive | past.any(axis=1)
         maxima = np.where(threads["sums"]["max_window"] == window, threads["sums"]["short_max_ns"], np.uint64(0))
         return ThreadWindow(who_of(threads)[is_seen], past[is_seen], maxima[is_seen], is_alive[is_seen].astype(np.uint64))
+
+    def is_told(self, tids: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+        """Whether the last look told all that their entries hold; what came after its moment is left for the next."""
+        return np.isin(tids, self._untold, invert=True)
 
     def begin_again(self) -> None:
         """Events are seen again after a while without: what was open at the last look counts anew from now."""
@@ -116,12 +122,13 @@ def departed_window(keys: Rows, sums: Rows) -> ThreadWindow:
 
 
 def joined(parts: list[ThreadWindow]) -> ThreadWindow:
-    """All rows."""
+    """All rows, of looks at different times: how many threads there were is what the largest saw."""
+    largest = max(parts, key=lambda part: int(part.threads.sum()), default=None)
     return ThreadWindow(
         who=np.concatenate([np.zeros(0, WHO), *(part.who for part in parts)]),
         sums=np.concatenate([np.zeros((0, COLUMNS), np.uint64), *(part.sums for part in parts)]),
         short_max_ns=np.concatenate([np.zeros(0, np.uint64), *(part.short_max_ns for part in parts)]),
-        threads=np.concatenate([np.zeros(0, np.uint64), *(part.threads for part in parts)]),
+        threads=np.concatenate([np.zeros(0, np.uint64), *(part.threads * np.uint64(part is largest) for part in parts)]),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agent.profilers.breaker import Share
-from agent.profilers.thread_rows import CLASSES, U64, WAIT_STACK, Moment, Rows, ThreadState, open_since
+from agent.profilers.thread_rows import CLASSES, U64, WAIT_STACK, Moment, Rows, ThreadState
 from agent.profilers.thread_times import ThreadWindow
 from agent.profilers.wait_classes import NAMES
 from agent.records.event_drain import BUCKETS, EventColumn, event_keys, histogram_columns
@@ -18,7 +18,9 @@ from emberwatch.v1 import batch_pb2 as pb
 WAIT_KEY = np.dtype(
     [("own", WAIT_STACK), ("comm", "S16"), ("waker", WAIT_STACK), ("kind", "<u4"), ("wait_class", "<u2"), ("bucket", "<u2")]
 )
-WAIT_VALUE = np.dtype([("count", "<u8"), ("ns", "<u8"), ("max_ns", "<u8"), ("uninterruptible_ns", "<u8")])
+WAIT_VALUE = np.dtype([("observed", "<u8"), ("count_parts", "<u8"), ("ns", "<u8"), ("max_ns", "<u8"), ("uninterruptible_ns", "<u8")])
+COUNT_PARTS = 256
+"""PARTS in bpf/shared/sampling.h."""
 CLASS_TEXTS: Sequence[bytes] = (b"", *NAMES)
 """Of an EventDrain: class i stands at i + 1."""
 _FROM_STACK = ("start_boot_ns", "user_stack", "kernel_stack", "pid", "exec_id", "user_error", "kernel_error", "is_kernel_thread")
@@ -67,28 +69,30 @@ def open_rows(threads: Rows, moment: Moment, reports: Reports) -> WaitRows:
     It counts once in every window that it reaches into. The stack is there when the wait's own stack was taken.
     """
     now = np.uint64(moment.now_ns)
-    since = open_since(threads, moment)
-    # Ended between the moment and the read of its entry: the kernel took it for told already (end_wait in bpf/waits.bpf.c).
-    is_ended = (threads["state"] != ThreadState.BLOCKED) & (threads["blocked_whole_ns"] != 0) & (threads["woken_ns"] >= now)
-    since[is_ended] = np.minimum(threads["woken_ns"] - threads["blocked_whole_ns"], now)[is_ended]
+    # Ended between the moment and the read of its entry: the kernel takes it for told up to the moment (end_wait in bpf/waits.bpf.c).
+    has_crossed = threads["crossed_at_ns"] == now
+    began = np.where(has_crossed, threads["crossed_since_ns"], threads["since_ns"])
+    since = np.minimum(np.maximum(began, np.uint64(moment.on_since_ns)), now)
     whole = now - since
-    is_open = (threads["state"] == ThreadState.BLOCKED) | is_ended
+    is_open = (threads["state"] == ThreadState.BLOCKED) | has_crossed
     is_long = is_open & (whole >= np.uint64(reports.threshold_ns)) & (whole > 0)
-    threads, since, whole = threads[is_long], since[is_long], whole[is_long]
+    threads, began, since, whole, has_crossed = (values[is_long] for values in (threads, began, since, whole, has_crossed))
     before = np.uint64(reports.before_ns)
     was_told = (before > since) & (before - np.minimum(since, before) >= np.uint64(reports.threshold_ns))
     keys, values = np.zeros(len(threads), WAIT_KEY), np.zeros(len(threads), WAIT_VALUE)
-    has_stack = threads["stack_since_ns"] == since
+    has_stack = threads["stack_since_ns"] == began
     keys["own"][has_stack] = threads["own"][has_stack]
     for name in ("start_boot_ns", "pid", "exec_id", "is_kernel_thread"):
         keys["own"][name] = threads[name]
     keys["comm"] = threads["comm"]
     keys["kind"] = WaitKind.OFFCPU
-    keys["wait_class"] = threads["wait_class"]
-    values["count"] = 1
+    keys["wait_class"] = np.where(has_crossed, threads["crossed_class"], threads["wait_class"])
+    is_uninterruptible = np.where(has_crossed, threads["crossed_uninterruptible"], threads["is_uninterruptible"])
+    values["observed"] = 1
+    values["count_parts"] = COUNT_PARTS
     values["ns"] = np.where(was_told, now - np.maximum(since, before), whole)
     values["max_ns"] = whole
-    values["uninterruptible_ns"] = np.where(threads["is_uninterruptible"] != 0, values["ns"], 0)
+    values["uninterruptible_ns"] = np.where(is_uninterruptible != 0, values["ns"], 0)
     return WaitRows(keys, values)
 
 
@@ -107,14 +111,19 @@ def class_numbers(rows: WaitRows) -> npt.NDArray[np.int64]:
     return np.asarray(np.minimum(rows.keys["wait_class"], CLASSES - 1).astype(np.int64) + 1)
 
 
+def counts_of(values: Rows) -> U64:
+    """How many waits the rows stand for."""
+    return np.asarray((values["count_parts"] + np.uint64(COUNT_PARTS // 2)) // np.uint64(COUNT_PARTS))
+
+
 def offcpu_columns(rows: WaitRows, share: Share) -> tuple[EventColumn, ...]:
     """Columns of kind offcpu."""
     values = rows.values
     return (
-        EventColumn("count", "count", pb.MERGE_SUM, share.scaled(values["count"])),
+        EventColumn("count", "count", pb.MERGE_SUM, share.scaled(counts_of(values))),
         EventColumn("ns", "ns", pb.MERGE_SUM, share.scaled(values["ns"])),
         EventColumn("max_ns", "ns", pb.MERGE_MAX, values["max_ns"].copy()),
-        EventColumn("observed", "count", pb.MERGE_SUM, values["count"].copy()),
+        EventColumn("observed", "count", pb.MERGE_SUM, values["observed"].copy()),
         EventColumn("uninterruptible_ns", "ns", pb.MERGE_SUM, share.scaled(values["uninterruptible_ns"])),
     )
 
@@ -131,7 +140,7 @@ def runqueue_columns(rows: WaitRows, short: tuple[U64, U64, U64], share: Share) 
     """Columns of kind runqueue; `short` are ns, longest and buckets (rows, BUCKETS) of the rows below the threshold."""
     short_ns, short_max_ns, short_buckets = short
     buckets = np.zeros((len(rows.keys), BUCKETS), np.uint64)
-    buckets[np.arange(len(rows.keys)), np.minimum(rows.keys["bucket"], BUCKETS - 1)] = rows.values["count"]
+    buckets[np.arange(len(rows.keys)), np.minimum(rows.keys["bucket"], BUCKETS - 1)] = counts_of(rows.values)
     buckets = share.scaled(np.concatenate((buckets, short_buckets)))
     return (
         EventColumn("count", "count", pb.MERGE_SUM, buckets.sum(axis=1)),

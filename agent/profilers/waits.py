@@ -28,7 +28,7 @@ from agent.records.stack_sets import joined_stacks, selected_stacks
 log = logging.getLogger(__name__)
 
 KINDS = ("offcpu", "runqueue", "time")
-LEAST_THREADS, MOST_THREADS = 8192, 1 << 18
+LEAST_THREADS, MOST_THREADS = 16384, 1 << 18
 THREADS_ROOM = 4
 """Entries for each thread there is at the start."""
 FIRST_WAITS, MOST_WAITS, WAITS_CHUNK = 4096, 1 << 17, 2048
@@ -36,12 +36,18 @@ FIRST_DEPARTED, MOST_DEPARTED, DEPARTED_CHUNK = 1024, 1 << 15, 1024
 THREADS_CHUNK = 2048
 MOST_OPEN_WALKS = 2000
 """Stacks of open waits that are taken at the end of a window; each is taken once, so the rest comes in the next."""
-WAIT_COUNTS = np.dtype([(name, "<u8") for name in ("events", "threads_full", "departed_full", "rows_full", "rows_busy")])
-WAIT_SETTINGS = struct.Struct("<QQQQQ")
-_HOOKS = (("sched_wakeup_new", "on_wakeup_new"), ("sched_waking", "on_waking"), ("sched_switch", "on_switch"))
 _LOST = ("rows_full", "rows_busy", "threads_full", "departed_full")
+WAIT_COUNTS = np.dtype(
+    [(name, "<u8") for name in ("events", "threads_full", "departed_full", "rows_full", "rows_busy")] + [("own", "<u8", 5)]
+)
+"""`own` is the kernel's."""
+WAIT_SETTINGS = struct.Struct("<QQQQQQ")
+FIRST_PID_NAMESPACE = 0xEFFF_FFFC
+"""PROC_PID_INIT_INO, include/linux/proc_ns.h."""
+WAIT_GATE = struct.Struct("<QQQ")
+_HOOKS = (("sched_wakeup_new", "on_wakeup_new"), ("sched_waking", "on_waking"), ("sched_switch", "on_switch"))
 _KEY_ZERO = (0).to_bytes(4, "little")
-_OPEN_WAITS = "bpf_iter__task"
+_ALL_THREADS = "bpf_iter__task"
 _R = ProgramType.RAW_TRACEPOINT
 
 
@@ -51,8 +57,8 @@ def spec() -> ProgramSpec:
     return ProgramSpec(
         source="waits.bpf.c",
         functions=dict.fromkeys(("on_switch", "on_back", "on_back_walked", "on_waking", "on_waker_walked", "on_wakeup_new"), _R),
-        optional={_OPEN_WAITS: ProgramType.SLEEPABLE_ITERATOR},
-        maps=("wait_settings", "threads", "departed", "waits", "wait_counts", "call_classes"),
+        optional={_ALL_THREADS: ProgramType.SLEEPABLE_ITERATOR},
+        maps=("wait_settings", "wait_gate", "threads", "departed", "waits", "wait_counts", "call_classes"),
         defines={"THREAD_ENTRIES": 1 << (entries - 1).bit_length()},
     )
 
@@ -63,6 +69,14 @@ def thread_count(loadavg: Path = Path("/proc/loadavg")) -> int:
         return int(loadavg.read_text().split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):
         return LEAST_THREADS // THREADS_ROOM
+
+
+def sees_all_threads(namespace: Path = Path("/proc/self/ns/pid")) -> bool:
+    """Whether an iterator meets every thread of the host: those of our own namespace of processes, which must be the first one then."""
+    try:
+        return namespace.stat().st_ino == FIRST_PID_NAMESPACE
+    except OSError:
+        return False
 
 
 class WaitLinks:
@@ -107,6 +121,7 @@ class WaitsProfiler:
         self._host = host
         self._window = 1
         self._on_since_ns = self._reported_ns = 0
+        self._periods, self._is_anew = 0, True
         self._times = ThreadTimes()
         self._parts: list[ThreadWindow] = []
         self._open: list[WaitRows] = []
@@ -122,28 +137,45 @@ class WaitsProfiler:
         self._departed = BufferedMap(host.program.map("departed"), gone, FIRST_DEPARTED)
         host.install_finisher(Scratch.BACK, "on_back_walked")
         host.install_finisher(Scratch.WAKER, "on_waker_walked")
-        is_there = _OPEN_WAITS in host.program.functions()
-        self._open_waits = kernel.Iterator(host.program.function(_OPEN_WAITS)) if is_there else None
+        is_there = _ALL_THREADS in host.program.functions()
+        self._sees_all = sees_all_threads()
+        self._all_threads = kernel.Iterator(host.program.function(_ALL_THREADS)) if is_there else None
+        self._met_all_ns = 0
+        """When the last look at all threads began, 0 when not all were met."""
         self._links = WaitLinks(host)
         self._lost_before = self._links.counts()
         try:
-            self._breaker = Breaker(self, host.settings.most_per_s, host.settings.window_s, host.now_ns)
+            self._breaker = Breaker(self, host.settings.most_per_s, host.settings.window_s, host.now_ns, self)
         except KernelError:
             self._close_maps()
             raise
 
     def attach(self) -> None:
-        """Called by the breaker."""
-        self._on_since_ns = self._host.now_ns()
-        self._times.begin_again()
-        self._write_settings()
+        """Called by the breaker, which opens the gate when everything is attached."""
+        self._write_gate(0, shut_ns=1)
         self._links.attach()
+        self._is_anew = True
+
+    def open(self, most_events: int) -> None:
+        is_anew, self._is_anew = self._is_anew, False
+        if is_anew:
+            self._on_since_ns = self._host.now_ns()
+            self._times.begin_again()
+            self._write_settings()
+        self._write_gate(most_events)
+        if is_anew:
+            self._go_through_threads(is_beginning=True)
+            self._write_settings()
+
+    def shut_ns(self) -> int:
+        _, _, shut_ns = WAIT_GATE.unpack(kernel.lookup(self._host.program.map("wait_gate"), _KEY_ZERO, WAIT_GATE.size))
+        return int(shut_ns)
 
     def detach(self) -> None:
-        """Called by the breaker: what is open now is not seen on, so it counts up to here."""
-        self._visit_open_waits()
+        """Called by the breaker: what is open is not seen on, so it counts up to here, or to when the programs have looked away."""
+        self._go_through_threads()
         self._links.detach()
-        self._look(self._host.now_ns())
+        self._look(self.shut_ns() or self._host.now_ns())
 
     def events_per_cpu(self) -> npt.NDArray[np.uint64]:
         return self._links.events_per_cpu()
@@ -156,13 +188,13 @@ class WaitsProfiler:
 
     def before_drain(self) -> None:
         if self._breaker.is_on:
-            self._visit_open_waits()
+            self._go_through_threads()
 
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         """The three kinds of the window."""
         share = self._breaker.close_window(window.end_ns)
         if self._breaker.is_on:
-            self._look(window.end_ns)
+            self._look(min(self.shut_ns() or window.end_ns, window.end_ns))
         rows = WaitRows(*_all_of(self._waits, window.buffer, WAIT_KEY, WAIT_VALUE))
         gone_keys, gone_sums = _all_of(self._departed, window.buffer, DEPARTED_KEY, THREAD_SUMS)
         losses = self._take_losses()
@@ -184,31 +216,39 @@ class WaitsProfiler:
         self._breaker.close()
         self._close_maps()
 
-    def _visit_open_waits(self) -> None:
-        """Take the stacks of waits whose thread does not come back before the window ends."""
-        if self._open_waits is not None:
-            self._write_settings()
-            try:
-                self._open_waits.run()
-            except KernelError as error:
-                log.warning("open waits not visited reason=%s", error)  # They are told without stacks.
+    def _go_through_threads(self, *, is_beginning: bool = False) -> None:
+        """See what all threads do at the beginning; else take the stacks of waits whose thread does not come back in time."""
+        self._met_all_ns = 0
+        if self._all_threads is None:
+            return
+        self._write_settings(is_beginning=is_beginning)
+        from_ns = self._host.now_ns()
+        try:
+            self._all_threads.run()
+            self._met_all_ns = from_ns if self._sees_all else 0
+        except KernelError as error:
+            log.warning("threads not visited reason=%s", error)  # They are met at their next event, their open waits have no stacks.
 
     def _close_maps(self) -> None:
-        if self._open_waits is not None:
-            self._open_waits.close()
+        if self._all_threads is not None:
+            self._all_threads.close()
         self._waits.close()
         self._departed.close()
 
     def _look(self, now_ns: int) -> None:
-        """Read what every thread did up to now, and what it waits for."""
+        """Read what every thread did up to now, and what it waits for. A moment that was reached before has nothing new."""
+        if now_ns <= max(self._reported_ns, self._on_since_ns):
+            return
         reports = Reports(self._host.settings.threshold_ns, self._reported_ns)
         self._reported_ns = now_ns  # Before the read: a wait that ends in between is short of a moment, never counted twice.
         self._write_settings()
         tids, threads = self._read_threads()
+        is_unmet = (threads["met_window"] < self._window) & (threads["since_ns"] < self._met_all_ns)
+        threads["state"][is_unmet] = ThreadState.DEAD  # It ended while nobody looked.
         moment = Moment(now_ns, self._on_since_ns)
         self._parts.append(self._times.look(tids, threads, moment, self._window))
         self._open.append(open_rows(threads, moment, reports))
-        for tid in tids[threads["state"] == ThreadState.DEAD].tolist():
+        for tid in tids[(threads["state"] == ThreadState.DEAD) & self._times.is_told(tids)].tolist():
             kernel.delete(self._host.program.map("threads"), tid.to_bytes(4, "little"))
         self._wanted = np.concatenate([threads[who][name] for who in ("own", "waker") for name in ("user_stack", "kernel_stack")])
 
@@ -229,9 +269,14 @@ class WaitsProfiler:
         before, self._lost_before = self._lost_before, self._links.counts()
         return WaitLosses(*(int(self._lost_before[name].sum() - before[name].sum()) for name in _LOST))
 
-    def _write_settings(self) -> None:
-        values = WAIT_SETTINGS.pack(self._host.settings.threshold_ns, self._on_since_ns, self._reported_ns, self._window, MOST_OPEN_WALKS)
+    def _write_settings(self, *, is_beginning: bool = False) -> None:
+        moments = (self._host.settings.threshold_ns, self._on_since_ns, self._reported_ns, self._window)
+        values = WAIT_SETTINGS.pack(*moments, MOST_OPEN_WALKS, is_beginning)
         kernel.update(self._host.program.map("wait_settings"), _KEY_ZERO, values)
+
+    def _write_gate(self, most_events: int, shut_ns: int = 0) -> None:
+        self._periods += 1
+        kernel.update(self._host.program.map("wait_gate"), _KEY_ZERO, WAIT_GATE.pack(self._periods, most_events, shut_ns))
 
 
 def _all_of(buffered: BufferedMap, buffer: int, key: np.dtype[np.void], value: np.dtype[np.void]) -> tuple[Rows, Rows]:

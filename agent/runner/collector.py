@@ -19,6 +19,7 @@ from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
 from agent.config import Settings
 from agent.health import KindFacts, UnwindFacts
+from agent.kernel.function_ranges import function_ranges
 from agent.kernel.kallsyms_child import write_kallsyms
 from agent.kernel.layout import LayoutKeeper
 from agent.process.settings import ProcessSettings
@@ -121,7 +122,10 @@ class Collector:
         self._unwinder = self._start_unwinder(closing, cache / "unwind", FleetTableClient(client))
         self._layouts = LayoutKeeper()
         self._layout = self._layouts.current()
-        self._builder = WindowBuilder(ClassOverrides(settings.class_overrides()))
+        functions = function_ranges(settings.override_calls())
+        if strange := sorted(name.decode() for name, places in functions.items() if not places):
+            log.warning("no such system call or kernel function names=%s", ",".join(strange))  # Its waits keep their class.
+        self._builder = WindowBuilder(ClassOverrides(settings.class_overrides(), functions))
         limits = SpoolLimits(disk_bytes=settings.spool_bytes, age_s=settings.spool_h * 3600)
         self._spool = Spool(data / "spool", lambda: self._clock.unix_ns() / 1e9, limits)
         self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, write_kallsyms, data))

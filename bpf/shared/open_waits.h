@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Stacks of waits that are still open: nobody comes back to be asked, so an iterator visits the threads at the end of a window. It may
- * sleep, and so reads the memory of other processes. Each wait is visited once, or until there are tables for its process; at most as many in a row as the collector allows.
+/* What no event tells of, asked by an iterator over all threads.
  *
- * The kernel calls the program again for the same task when it answers 1: UNWIND_STEP frames at a time, like the tail calls elsewhere.
+ * When the gate has opened: what every thread does of which no event has told since. Else one that sleeps already would not be known until
+ * it is woken, and one whose entry is of an earlier time would count as what it did then.
+ *
+ * At the end of a window: stacks of waits that are still open, for nobody comes back to be asked. The iterator may sleep, and so reads the
+ * memory of other processes. Each wait is visited once, or until there are tables for its process; at most as many in a row as the collector
+ * allows. The kernel calls the program again for the same task when it answers 1: UNWIND_STEP frames at a time, like the tail calls elsewhere.
+ *
  * Needs: Linux 6.15 (before, a thread's stack is taken as it leaves). Cost: under a microsecond a thread, ten for each walk. */
 #ifndef EMBERWATCH_OPEN_WAITS_H
 #define EMBERWATCH_OPEN_WAITS_H
@@ -16,6 +21,7 @@ struct open_walk {
 	u32 tid; /* 0 for none */
 	s16 kernel_error;
 	u16 padding;
+	struct thread fresh;
 	struct unwinding at;
 	struct stack stack;
 };
@@ -25,12 +31,56 @@ BPF_ARRAY(open_walk, struct open_walk, 1);
 
 #if defined(EMBERWATCH_SCHED_EXIT) && defined(EMBERWATCH_COPY_FROM_TASK)
 
-static __always_inline bool is_wait_without_stack(struct thread *thread, struct wait_settings *setting)
+static __always_inline bool is_wait_without_stack(struct thread *thread, struct task_struct *task, struct wait_settings *setting)
 {
 	u64 from_ns = later(thread->since_ns, setting->on_since_ns);
 
+	if (load_u64(&task->nvcsw) != thread->voluntary_switches)
+		return false; /* nobody looked as it went on */
 	return thread->state == THREAD_BLOCKED && (thread->stack_since_ns != thread->since_ns || thread->is_provisional) &&
 	       past(bpf_ktime_get_ns(), from_ns) >= setting->threshold_ns;
+}
+
+static __always_inline u32 state_of_task(struct task_struct *task, u64 state)
+{
+	if (load_u32(&task->on_cpu))
+		return THREAD_RUNNING;
+	if (state & TASK_IS_NEW)
+		return THREAD_NEW;
+	return !state || state & TASK_IS_WAKING ? THREAD_RUNNABLE : THREAD_BLOCKED;
+}
+
+/* What a thread does, by the scheduler's own word; as if it had begun to when the gate opened. A wait that goes on is left alone, with its
+ * stack, and so is what a handler wrote since. A handler that writes at this very moment makes it good with the next event. */
+static __always_inline void begin_thread(struct task_struct *task, u32 tid, struct thread *fresh, struct wait_settings *setting,
+					 struct wait_counts *counts)
+{
+	struct thread *thread = threads.lookup(&tid);
+	u64 state = load_u32(&task->__state), switches = load_u64(&task->nvcsw);
+	bool is_same = thread && thread->process.pid == load_u32(&task->tgid) && thread->process.start_boot_ns == start_of(task);
+
+	if (is_same) {
+		thread->met_window = setting->window;
+		if (thread->since_ns >= setting->on_since_ns)
+			return;
+		if (thread->state == THREAD_BLOCKED && state && thread->voluntary_switches == switches)
+			return;
+	} else {
+		fresh->met_window = fresh->born_window = setting->window;
+		fresh->state = THREAD_RUNNABLE;
+		fresh->since_ns = setting->on_since_ns;
+		thread = put_thread(fresh, task, tid, thread, counts);
+		if (!thread)
+			return;
+	}
+	thread->blocked_ns = thread->blocked_whole_ns = thread->blocked_stands_ns = 0;
+	thread->since_ns = setting->on_since_ns;
+	thread->state = state_of_task(task, state);
+	if (thread->state == THREAD_BLOCKED) {
+		thread->voluntary_switches = switches;
+		thread->is_uninterruptible = is_uninterruptible(state);
+		thread->wait_class = class_of_task(task, (struct pt_regs *)bpf_task_pt_regs(task), false, thread->is_uninterruptible);
+	}
 }
 
 static __always_inline void keep_own(struct thread *thread, struct open_walk *walk, u64 user_stack, s16 user_error,
@@ -85,6 +135,7 @@ int bpf_iter__task(struct bpf_iter__task *ctx)
 	struct open_walk *walk = open_walk.lookup(&zero);
 	struct wait_settings *setting = wait_settings.lookup(&zero);
 	struct settings *limits = settings.lookup(&zero);
+	struct wait_counts *counts = wait_counts.lookup(&zero);
 	struct stack_home home = {};
 	struct thread *thread;
 	bool is_unwinding = limits && limits->is_unwinding;
@@ -92,11 +143,21 @@ int bpf_iter__task(struct bpf_iter__task *ctx)
 	u64 hash;
 	u32 tid, stop;
 
-	if (!task || !walk || !setting || !setting->walks_left || !find_home(&home, active_buffer(), SCRATCH_BACK))
+	if (!task || !walk || !setting || !counts || !limits)
 		return 0;
 	tid = load_u32(&task->pid);
+	if (setting->is_beginning) {
+		/* Not the idle ones, nor those about to be gone; of a cgroup only the current task can be told. */
+		if (tid && !(limits->limits & LIMIT_CGROUP) && !load_u32(&task->exit_state))
+			begin_thread(task, tid, &walk->fresh, setting, counts);
+		return 0;
+	}
 	thread = threads.lookup(&tid);
-	if (!thread || !is_wait_without_stack(thread, setting)) {
+	if (thread)
+		thread->met_window = setting->window;
+	if (!setting->walks_left || !find_home(&home, active_buffer(), SCRATCH_BACK))
+		return 0;
+	if (!thread || !is_wait_without_stack(thread, task, setting)) {
 		walk->tid = 0;
 		return 0;
 	}

@@ -3,10 +3,10 @@
  * is lost between a read and a reset, and nothing is copied in a switch.
  *
  *	RUNNING --switched out--> BLOCKED --woken--> RUNNABLE --switched in--> RUNNING
- *	   \------preempted------------------------------/
+ *	   \------preempted------------------------------/             NEW --switched in--/
  *
- * Programs may be detached for a while (agent/profilers/breaker.py): what began before `on_since_ns` is counted from there, and the first
- * event after it tells what the thread did since. */
+ * Programs may be detached for a while (agent/profilers/breaker.py): what began before `on_since_ns` is counted from there. What threads
+ * do as they are attached is looked up where the kernel can be asked (shared/open_waits.h); else the first event tells it. */
 #ifndef EMBERWATCH_THREAD_H
 #define EMBERWATCH_THREAD_H
 
@@ -52,7 +52,7 @@ struct wait_stack {
 	u32 is_kernel_thread;
 };
 
-/* As THREAD in agent/profilers/thread_rows.py: 432 bytes. */
+/* As THREAD in agent/profilers/thread_rows.py: 472 bytes. */
 struct thread {
 	struct process_key process;
 	char comm[COMM_BYTES];
@@ -64,9 +64,15 @@ struct thread {
 	u32 is_uninterruptible;
 	u64 blocked_ns; /* how long the last wait was until the wakeup, as far as it is not reported yet */
 	u64 blocked_whole_ns;
-	u64 woken_ns;
+	u64 blocked_stands_ns; /* what that wait stands for (shared/sampling.h), 0 when its stack is not taken */
+	u64 crossed_at_ns; /* these four: the last end of a report that a wait has reached beyond, and that wait */
+	u64 crossed_since_ns;
+	u32 crossed_class;
+	u32 crossed_uninterruptible;
+	u64 voluntary_switches; /* of the task as it began to wait: when there are more, it is not that wait any more */
 	u64 stack_since_ns; /* since_ns of the wait that `own` is of */
 	u64 is_provisional; /* `own` was walked without tables and should be walked again */
+	u64 met_window; /* window in which the task was met by an iterator */
 	struct wait_stack own;
 	struct wait_stack waker;
 	struct thread_sums sums;
@@ -85,10 +91,21 @@ struct wait_settings {
 	u64 reported_ns;    /* until when open waits are reported */
 	u64 window;	    /* number of the window */
 	u64 walks_left;	    /* of open waits, until the collector writes here again */
+	u64 is_beginning;   /* the iterator takes down what threads do */
+};
+
+/* As WAIT_GATE in agent/profilers/waits.py. */
+struct wait_gate {
+	u64 period;	 /* number of the breaker's period */
+	u64 most_events; /* events of a CPU in a period, after which all programs look away; 0 for no limit */
+	u64 shut_ns;	 /* since when they do, 0 while they look */
 };
 
 /* Key: 0. Written by the collector. */
 BPF_ARRAY(wait_settings, struct wait_settings, 1);
+/* Key: 0. Opened by the collector with each period, shut by the first CPU that has seen enough: a program that is attached and looks away
+ * costs its dispatch, until the collector detaches it. */
+BPF_ARRAY(wait_gate, struct wait_gate, 1);
 /* Key: tid. Bound: THREAD_ENTRIES, four times the threads there were at the start; when full a thread is not measured and counted. The
  * collector removes the dead. */
 BPF_TABLE("hash", u32, struct thread, threads, THREAD_ENTRIES);
@@ -106,6 +123,11 @@ struct wait_counts {
 	u64 departed_full; /* short-lived threads whose sums were lost */
 	u64 rows_full;	   /* waits that found no room in the rows */
 	u64 rows_busy;	   /* waits whose row could not be written for another cause */
+	u64 period;	   /* of the gate, that `left` is of */
+	u64 left;	   /* events until the gate is shut */
+	u64 slot;	   /* these three: shared/sampling.h */
+	u64 slot_walks;
+	u64 sample_ns;
 };
 
 /* Key: 0. An entry in the making, which is too large for the stack; its sums stay 0. Its users run with interrupts off. */
@@ -119,21 +141,40 @@ static __always_inline u64 later(u64 a_ns, u64 b_ns)
 	return a_ns > b_ns ? a_ns : b_ns;
 }
 
+/* Whether an event is to be looked at; it is counted. */
+static __always_inline bool is_gate_open(struct wait_counts *counts, u64 now_ns)
+{
+	int zero = 0;
+	struct wait_gate *gate = wait_gate.lookup(&zero);
+
+	if (!gate || gate->shut_ns)
+		return false;
+	if (counts->period != gate->period) {
+		counts->period = gate->period;
+		counts->left = gate->most_events;
+	}
+	counts->events++;
+	if (!--counts->left) /* from 0 it goes round, and is never reached */
+		gate->shut_ns = now_ns;
+	return true;
+}
+
 /* Time gone by, never below 0. */
 static __always_inline u64 past(u64 now_ns, u64 from_ns)
 {
 	return now_ns > from_ns ? now_ns - from_ns : 0;
 }
 
-/* Make an entry for a task that is seen for the first time, whoever runs now. 0 when it is not wanted or there is no room. */
-static __always_inline struct thread *new_thread(struct task_struct *task, u32 tid, u32 state, u64 since_ns, u64 window, struct wait_counts *counts)
+/* Make an entry for a task that is seen for the first time, whoever runs now, by way of `fresh`, whose sums are 0. 0 when it is not wanted or
+ * there is no room. */
+static __always_inline struct thread *put_thread(struct thread *fresh, struct task_struct *task, u32 tid, bool is_known,
+						 struct wait_counts *counts)
 {
 	int zero = 0;
 	struct settings *setting = settings.lookup(&zero);
-	struct thread *fresh = blank_thread.lookup(&zero);
 	u32 flags = 0;
 
-	if (!setting || !fresh)
+	if (!setting)
 		return 0;
 	bpf_probe_read_kernel(&fresh->process.pid, sizeof(u32), &task->tgid);
 	fresh->process.start_boot_ns = start_of(task);
@@ -143,14 +184,23 @@ static __always_inline struct thread *new_thread(struct task_struct *task, u32 t
 	bpf_probe_read_kernel(&fresh->comm, sizeof(fresh->comm), &task->comm);
 	bpf_probe_read_kernel(&flags, sizeof(flags), &task->flags);
 	fresh->is_kernel_thread = flags & TASK_KERNEL_THREAD ? 1 : 0;
+	/* One that is not known may have been met by a handler meanwhile, which knows better. */
+	if ((is_known ? threads.update(&tid, fresh) : threads.insert(&tid, fresh)) == ERROR_TOO_BIG)
+		counts->threads_full++;
+	return threads.lookup(&tid);
+}
+
+static __always_inline struct thread *new_thread(struct task_struct *task, u32 tid, u32 state, u64 since_ns, u64 window, struct wait_counts *counts)
+{
+	int zero = 0;
+	struct thread *fresh = blank_thread.lookup(&zero);
+
+	if (!fresh)
+		return 0;
 	fresh->state = state;
 	fresh->since_ns = since_ns;
 	fresh->born_window = window;
-	if (threads.update(&tid, fresh)) {
-		counts->threads_full++;
-		return 0;
-	}
-	return threads.lookup(&tid);
+	return put_thread(fresh, task, tid, true, counts);
 }
 
 /* Add the sums of a thread that is gone, or is another program now, to those of its process. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the current task waits for as it leaves the CPU: from the system call it is in, the kind of file that one is about, and whether
+/* What a task waits for, as it leaves the CPU or later: from the system call it is in, the kind of file that one is about, and whether
  * the kernel calls it a wait for I/O. The table of calls is filled by the collector (agent/profilers/wait_classes.py). */
 #ifndef EMBERWATCH_WAIT_CLASS_H
 #define EMBERWATCH_WAIT_CLASS_H
@@ -17,24 +17,30 @@ enum {
 	FILE_DIRECTORY = 0040000,
 	FILE_SOCKET = 0140000,
 	NO_TYPE = 0, /* eventfd, timerfd, epoll: anonymous inodes */
+	TASK_IS_UNINTERRUPTIBLE = 0x2, /* include/linux/sched.h */
+	TASK_IS_DEAD = 0x80,
+	TASK_IS_WAKING = 0x200,
+	TASK_HAS_NO_LOAD = 0x400, /* idle kernel threads */
+	TASK_IS_NEW = 0x800,
 };
 
 /* Key: number of a system call. Value: enum wait_class, or WAIT_BY_FILE. */
 BPF_ARRAY(call_classes, u32, CALLS);
 
+static __always_inline bool is_uninterruptible(u64 state)
+{
+	return (state & (TASK_IS_UNINTERRUPTIBLE | TASK_HAS_NO_LOAD)) == TASK_IS_UNINTERRUPTIBLE;
+}
+
 static __always_inline u32 class_of_file(struct task_struct *task, u32 descriptor)
 {
 	struct files_struct *files = (struct files_struct *)load_u64(&task->files);
-	struct fdtable *table = 0;
-	struct file **slots = 0, *file = 0;
+	struct fdtable *table = (struct fdtable *)load_u64(&files->fdt);
+	struct file **slots = (struct file **)load_u64(&table->fd), *file = 0;
 	struct inode *inode = 0;
-	u32 slot_count = 0;
 	u16 mode = 0;
 
-	bpf_probe_read_kernel(&table, sizeof(table), &files->fdt);
-	bpf_probe_read_kernel(&slot_count, sizeof(slot_count), &table->max_fds);
-	bpf_probe_read_kernel(&slots, sizeof(slots), &table->fd);
-	if (descriptor >= slot_count)
+	if (descriptor >= load_u32(&table->max_fds))
 		return WAIT_OTHER;
 	bpf_probe_read_kernel(&file, sizeof(file), slots + descriptor);
 	bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode);
@@ -56,15 +62,16 @@ static __always_inline u32 class_of_file(struct task_struct *task, u32 descripto
 	}
 }
 
-/* A lock, or somebody's work. */
-static __always_inline u32 class_of_futex(u64 call, struct pt_regs *regs)
+/* A lock, or somebody's work. The memory of another task is not read: its waits for several futexes are for work. */
+static __always_inline u32 class_of_futex(u64 call, struct pt_regs *regs, bool is_current)
 {
 	u64 arguments[] = {load_u64(&regs->di), load_u64(&regs->si), load_u64(&regs->dx)};
 	struct futex_waited waited = {};
 
 	if (is_priority_lock(call, arguments[1]))
 		return WAIT_LOCK;
-	read_waited(&waited, call, arguments);
+	if (is_current || call != CALL_FUTEX_WAITV)
+		read_waited(&waited, call, arguments);
 	return waited.value == FUTEX_CONTENDED ? WAIT_LOCK : WAIT_POLL;
 }
 
@@ -73,9 +80,8 @@ static __always_inline bool is_waiting_for_io(struct task_struct *task)
 	return load_u32((void *)task + EMBERWATCH_IN_IOWAIT_BIT / 32 * 4) >> EMBERWATCH_IN_IOWAIT_BIT % 32 & 1;
 }
 
-static __always_inline u32 class_of_current(struct task_struct *task, bool is_uninterruptible)
+static __always_inline u32 class_of_task(struct task_struct *task, struct pt_regs *regs, bool is_current, bool is_uninterruptible)
 {
-	struct pt_regs *regs = user_registers(task);
 	u64 call;
 	u32 number, *known;
 
@@ -87,7 +93,7 @@ static __always_inline u32 class_of_current(struct task_struct *task, bool is_un
 	if (is_waiting_for_io(task))
 		return WAIT_DISK;
 	if (is_futex_wait(call))
-		return class_of_futex(call, regs);
+		return class_of_futex(call, regs, is_current);
 	number = call;
 	known = call < CALLS ? call_classes.lookup(&number) : 0;
 	if (!known)

@@ -126,7 +126,9 @@ def why_of(binary: BinaryInfo, state: SymbolState, record: Record) -> Why:
         return Why.READING
     failed = _failure(record.attempts)
     if state.state == NameState.NAMED and state.quality not in STRIPPED:
-        return Why.NOTHING if state.quality == BEST or key_of(binary).counts_from_text else failed or Why.NO_DEBUG_DATA
+        if state.quality == BEST:
+            return Why.NOTHING
+        return Why.NO_DEBUG_DATA if key_of(binary).counts_from_text else failed or Why.NO_DEBUG_DATA
     if state.state == NameState.WANTED and not failed:
         return Why.WAITING
     return failed or Why.STRIPPED
@@ -146,6 +148,8 @@ def remedy_for(why: Why, binary: BinaryInfo, packages: Mapping[bytes, str]) -> R
     package = packages.get(binary.path)
     if why in (Why.STRIPPED, Why.NO_DEBUG_DATA) and package:
         return Remedy(_PACKAGE_WORDS, f"apt install {package}")
+    if why == Why.NO_DEBUG_DATA and key_of(binary).counts_from_text:
+        return Remedy(_KERNEL_LINES, f"emberwatch symbols upload {'vmlinux' if binary.kind == pb.BINARY_KIND_KERNEL else 'MODULE.ko'}")
     if binary.kind != pb.BINARY_KIND_ELF:
         return Remedy(_KERNEL_WORDS if why != Why.NOTHING else "")
     words = _WORDS.get(why, "")
@@ -188,6 +192,10 @@ _HIDDEN_WORDS = (
 )
 _KERNEL_WORDS = (
     "Its names come from the agents that run it. They need to be root or to have CAP_SYSLOG, and kernel.kptr_restrict must not be 2."
+)
+_KERNEL_LINES = (
+    "Install the debug package of this kernel (Debian: linux-image-…-dbg) on the server's host, or upload its debug file, "
+    "for lines and inlined calls."
 )
 _PACKAGE_WORDS = "Install its debug package (Debian's debug archive) on the server's host. It is found in ten minutes, or by Try again."
 _WORDS = {

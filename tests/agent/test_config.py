@@ -21,9 +21,13 @@ from agent.profilers.wait_classes import NAMES
         ({"server": "127.0.0.1:²"}, "server is '127.0.0.1:²': must be HOST:PORT"),
         ({"server": "\udcff:4041"}, "must be HOST:PORT"),
         ({"server": f"{'a' * 64}:4041"}, "must be HOST:PORT"),
-        ({"wait_classes": "web:net"}, "wait_classes is 'web:net': web:net must be SERVICE:CLASS=CLASS, of classes lock, disk"),
+        (
+            {"wait_classes": "web:net"},
+            "wait_classes is 'web:net': web:net must be SERVICE:CLASS=CLASS or SERVICE:CALL=CLASS, of",
+        ),
         ({"wait_classes": "net=poll"}, "must be SERVICE:CLASS=CLASS"),
         ({"wait_classes": "web:net=idle"}, "must be SERVICE:CLASS=CLASS"),
+        ({"wait_classes": "web:a-b=poll"}, "must be SERVICE:CLASS=CLASS"),
         ({"wait_classes": "web:net=poll,web:net=disk"}, "net of web is named twice"),
         ({"host": "n" * 257}, "must have at most 256 bytes"),
     ],
@@ -48,6 +52,13 @@ def test_wait_classes_are_told_by_service() -> None:
         b"\xff": {b"sleep": b"other"},
     }
     assert checked(Settings()).class_overrides() == {}
+    assert settings.override_calls() == frozenset()
+
+
+def test_wait_classes_name_calls_beside_classes() -> None:
+    settings = checked(Settings(wait_classes="postgres:recvfrom=poll,web:ep_poll=other,web:net=poll"))
+    assert settings.class_overrides()[b"postgres"] == {b"recvfrom": b"poll"}
+    assert settings.override_calls() == {"recvfrom", "ep_poll"}
 
 
 def test_wait_classes_are_those_of_the_one_table() -> None:

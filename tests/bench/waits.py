@@ -3,7 +3,7 @@
 
 `perf bench sched pipe` hands a byte to and fro between two processes, `messaging` between groups of them: what they slow down by is the
 whole price of a switch and its wakeup, dispatch included, on both sides. Sides are run in turn, and the least of their times counts: what
-else the machine does only ever adds.
+else the machine does only ever adds. With the breaker, the first two seconds of an agent are measured apart from those that follow.
 """
 
 import os
@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent.profilers.cpu import CpuSettings
@@ -23,8 +24,10 @@ from agent.profilers.waits import GROUP
 from tests.bench.report import Line, Unit, against, bounded, told
 from tests.bench.timing import BenchError, Effort
 
-PIPE_LOOPS, MESSAGING_LOOPS = 60_000, 60
-MS = 1_000_000
+ROUNDS, BREAKER_ROUNDS = 5, 4
+SETTLE_S = 1.0
+NEVER_REACHED = 10_000_000
+"""Events a second: the breaker does nothing, while stacks of very many waits are thinned out as ever."""
 PERCENT = Unit("%", 0.01, 1)
 _USEC = Unit("us", 1e-6, 2)
 _OFFCPUTIME = """
@@ -41,55 +44,77 @@ BEGIN { printf("on\\n"); }
 _IN_OWN_NAMESPACE = 'mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; exec bpftrace -e "$0"'
 
 
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """One load of perf bench sched."""
+
+    name: str
+    arguments: tuple[str, ...]
+    two_seconds: int
+    """Turns that take some two seconds."""
+    most: float
+    """Slow-down that the breaker must keep to."""
+
+    def seconds_a_turn(self, seconds: float, effort: Effort) -> float:
+        turns = effort.rows(int(self.two_seconds * seconds / 2))
+        return _perf(self.name, [*self.arguments, "-l", str(turns)], turns)
+
+
+LOADS = (_Load("pipe", (), 350_000, 0.03), _Load("messaging", ("-g", "4"), 800, 0.02))
+
+
 def run(effort: Effort) -> Iterator[Line]:
-    """Ours with the breaker and without, at the default threshold and at 0; bpftrace; and nothing."""
+    """Ours without the breaker, at the default threshold and at 0, and bpftrace; then ours with the breaker."""
     if os.geteuid() != 0:
         raise BenchError("BPF programs need root")
     with tempfile.TemporaryDirectory() as headers:
         sides: dict[str, Callable[[], AbstractContextManager[object]]] = {
             "off": nullcontext,
-            "breaker": lambda: _ours(Path(headers), EventSettings(window_s=2.0)),
-            "on": lambda: _ours(Path(headers), EventSettings(most_per_s=0)),
-            "threshold 0": lambda: _ours(Path(headers), EventSettings(most_per_s=0, threshold_ns=0)),
+            "on": lambda: _ours(Path(headers), EventSettings(most_per_s=NEVER_REACHED)),
+            "threshold 0": lambda: _ours(Path(headers), EventSettings(most_per_s=NEVER_REACHED, threshold_ns=0)),
             "bpftrace": _bpftrace,
         }
-        for what, work in (("sched pipe", _pipe), ("sched messaging", _messaging)):
-            least = _least(sides, lambda work=work: work(effort), effort.rounds)
-            yield from _lines(what, least)
+        least = _least(sides, min(effort.rounds, ROUNDS), effort)
+        for load in LOADS:
+            yield from _lines(load, least[load.name])
+        for load in LOADS:
+            yield from _breaker_lines(load, Path(headers), effort)
 
 
-def _lines(what: str, least: dict[str, float]) -> Iterator[Line]:
+def _lines(load: _Load, least: dict[str, float]) -> Iterator[Line]:
     off = least["off"]
-    slower = {name: taken / off - 1 for name, taken in least.items()}
-    yield told(f"{what}, nothing watched, a turn", off, _USEC)
-    most = 0.03 if what == "sched pipe" else 0.02
-    yield bounded(f"{what} at full speed, slower by, with the breaker", slower["breaker"], PERCENT, most)
-    yield told(f"{what}, slower by, without it, threshold 1 ms", slower["on"], PERCENT)
-    yield told(f"{what}, slower by, without it, threshold 0", slower["threshold 0"], PERCENT)
+    yield told(f"sched {load.name}, nothing watched, a turn", off, _USEC)
+    yield told(f"sched {load.name}, slower by, without breaker, threshold 1 ms", least["on"] / off - 1, PERCENT)
+    yield told(f"sched {load.name}, slower by, without breaker, threshold 0", least["threshold 0"] / off - 1, PERCENT)
     extra = {name: max(taken - off, 1e-9) for name, taken in least.items()}
-    yield against(f"{what}, cost a turn, without the breaker", extra["on"], ("bpftrace", extra["bpftrace"]), _USEC, 0.5)
-    if what == "sched pipe":  # a turn is two switches and two wakeups
+    yield against(f"sched {load.name}, cost a turn, without breaker", extra["on"], ("bpftrace", extra["bpftrace"]), _USEC, 0.5)
+    if load.name == "pipe":  # a turn is two switches and two wakeups
         yield bounded("cost of 10,000 switches a second, of one CPU", extra["on"] / 2 * 10_000, PERCENT, 0.01)
 
 
-def _least(sides: dict[str, Callable[[], AbstractContextManager[object]]], work: Callable[[], float], rounds: int) -> dict[str, float]:
-    """Least seconds a turn of each side; a side is set up once a round."""
-    taken: dict[str, list[float]] = {name: [] for name in sides}
+def _breaker_lines(load: _Load, headers: Path, effort: Effort) -> Iterator[Line]:
+    """Off and on alternate: within a round they are minutes of the same machine."""
+    taken: dict[str, list[float]] = {"off": [], "first": [], "steady": []}
+    for _ in range(min(effort.rounds, BREAKER_ROUNDS)):
+        taken["off"].append(load.seconds_a_turn(2, effort))
+        with _ours(headers, EventSettings(), settle_s=0):
+            taken["first"].append(load.seconds_a_turn(2, effort))
+            taken["steady"].append(load.seconds_a_turn(4, effort))
+    off, first, steady = (min(times) for times in taken.values())
+    yield told(f"sched {load.name} at full speed, slower by, breaker, first two seconds", first / off - 1, PERCENT)
+    yield bounded(f"sched {load.name} at full speed, slower by, breaker, after that", steady / off - 1, PERCENT, load.most)
+
+
+def _least(sides: dict[str, Callable[[], AbstractContextManager[object]]], rounds: int, effort: Effort) -> dict[str, dict[str, float]]:
+    """Least seconds a turn of each load and side; a side is set up once a round."""
+    taken: dict[str, dict[str, list[float]]] = {load.name: {name: [] for name in sides} for load in LOADS}
     names = list(sides)
     for turn in range(rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             with sides[name]():
-                taken[name].append(work())
-    return {name: min(times) for name, times in taken.items()}
-
-
-def _pipe(effort: Effort) -> float:
-    return _perf("pipe", ["-l", str(effort.rows(PIPE_LOOPS))], effort.rows(PIPE_LOOPS))
-
-
-def _messaging(effort: Effort) -> float:
-    loops = effort.rows(MESSAGING_LOOPS)
-    return _perf("messaging", ["-g", "4", "-l", str(loops)], loops)
+                for load in LOADS:
+                    taken[load.name][name].append(load.seconds_a_turn(0.5, effort))
+    return {load: {name: min(times) for name, times in of_side.items()} for load, of_side in taken.items()}
 
 
 def _perf(bench: str, arguments: list[str], turns: int) -> float:
@@ -105,7 +130,7 @@ def _perf(bench: str, arguments: list[str], turns: int) -> float:
 
 
 @contextmanager
-def _ours(headers: Path, settings: EventSettings) -> Iterator[Suite]:
+def _ours(headers: Path, settings: EventSettings, settle_s: float = SETTLE_S) -> Iterator[Suite]:
     """The profiler in this process, ticked and drained as by the agent."""
     ended = threading.Event()
     with ExitStack() as closing:
@@ -117,7 +142,7 @@ def _ours(headers: Path, settings: EventSettings) -> Iterator[Suite]:
         ticking.start()
         closing.callback(ticking.join)
         closing.callback(ended.set)
-        time.sleep(1.0)  # the breaker has seen what there is
+        time.sleep(settle_s)
         yield suite
 
 

@@ -72,6 +72,14 @@ class Seen:
                     total += int(ns[row]) * bool(((frames >= function.start) & (frames < function.end)).any())
         return total
 
+    def woken_ns(self, comm: bytes) -> int:
+        """Ns of waits that ended, and that the process itself has ended."""
+        return sum(
+            int(next(column.values for column in drain.columns if column.name == "ns")[rows & (drain.seconds["pid"] == self.pid)].sum())
+            for drain, rows in self._rows("offcpu", comm)
+            if drain.seconds is not None
+        )
+
     def _rows(self, kind: str, comm: bytes | None) -> Iterator[tuple[EventDrain, np.ndarray[tuple[int], np.dtype[np.bool_]]]]:
         for window in self.windows:
             for drain in window.events:
@@ -165,7 +173,7 @@ def test_lock_that_another_thread_holds(header_directory: Path, programs: Progra
     assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns
     # What was open in take() is all there is of class lock, but for the join at the end.
     assert seen.ns_below(functions["take"], b"waits") <= truth["waited_ns"] * (1 + TOLERANCE)
-    assert seen.ns_below(functions["let_go"], b"waits", waker=True) >= 0.5 * seen.ns_below(functions["take"], b"waits") > 0
+    assert seen.ns_below(functions["let_go"], b"waits", waker=True) >= 0.7 * seen.woken_ns(b"waits") > 0
 
 
 @pytest.mark.exact
@@ -173,10 +181,11 @@ def test_pipe_reader_waits_for_the_pipe_and_its_writer_wakes_it(header_directory
     functions = programs.functions("waits")
     with measuring(header_directory) as suite:
         seen, truth = run(suite, programs, "pipes")
-    waited_ns, runnable_ns = seen.classes(b"waits")[b"pipe"], seen.sums("runqueue", b"waits")["ns"]
+    # It also waits for its first letter, at a pipe too; and where it is at the end of a window, nobody has woken it yet.
+    waited_ns, runnable_ns = seen.ns_below(functions["drink"], b"waits"), seen.sums("runqueue", b"waits")["ns"]
     assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns <= truth["waited_ns"] * (1 + TOLERANCE)
-    assert seen.ns_below(functions["drink"], b"waits") >= 0.8 * waited_ns
-    assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * waited_ns
+    assert seen.classes(b"waits")[b"pipe"] >= waited_ns
+    assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * seen.woken_ns(b"waits") > 0
 
 
 @pytest.mark.exact
@@ -213,10 +222,87 @@ def test_two_on_one_cpu_wait_for_it_half_of_the_time(header_directory: Path, pro
         seen, truth = run(suite, programs, "hogs", str(min(os.sched_getaffinity(0))))
     times, runqueue = seen.sums("time"), seen.sums("runqueue", b"waits")
     assert truth["runnable_ns"] > 0.3 * 1_500_000_000
-    assert near(times["runnable_ns"], truth["runnable_ns"])
-    assert near(runqueue["ns"], truth["runnable_ns"])
+    # A switch is the kernel's for some moments before it is told of: on a host where many want to run there are hundreds.
+    slack_ns = SLACK_NS + times["switches"] * 50_000
+    for measured_ns in (times["runnable_ns"], runqueue["ns"]):
+        assert abs(measured_ns - truth["runnable_ns"]) <= truth["runnable_ns"] * TOLERANCE + slack_ns
     assert runqueue["count"] == sum(value for name, value in runqueue.items() if name.startswith("bucket_"))
     assert times["cpu_ns"] + times["runnable_ns"] + times["child_ns"] == pytest.approx(truth["wall_ns"], rel=TOLERANCE, abs=10 * SLACK_NS)
+
+
+@pytest.mark.exact
+def test_wait_that_began_before_us_has_its_class_and_its_stack(header_directory: Path, programs: Programs) -> None:
+    with programs.running("waits", "sleeps") as process:
+        while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text():  # it waits for the first letter that it is sent
+            time.sleep(0.01)
+        with measuring(header_directory) as suite:
+            if "bpf_iter__task" not in suite.cpu.instructions():
+                pytest.skip("threads cannot be asked before Linux 6.15")
+            time.sleep(WINDOW_S)
+            window = suite.drain()
+    assert_sane(window)
+    seen = Seen(process.pid, [window])
+    assert WINDOW_S * 1e9 <= seen.classes(b"waits")[b"pipe"] <= window.cpu.end_ns - window.cpu.start_ns
+    (offcpu,) = (drain for drain in window.events if drain.kind == "offcpu")
+    (row,) = np.flatnonzero(offcpu.keys["pid"] == process.pid)
+    assert offcpu.keys["user_stack"][row] != 0
+    assert offcpu.keys["kernel_stack"][row] != 0
+    assert seen.sums("time")["threads"] == 1
+
+
+@pytest.mark.exact
+def test_of_very_many_long_waits_some_stand_for_all(header_directory: Path, programs: Programs) -> None:
+    with measuring(header_directory, most_per_s=1_000_000) as suite:  # which nobody reaches
+        seen, _ = run(suite, programs, "crowd")
+    asleep, times = seen.sums("offcpu", b"sleeper"), seen.sums("time")
+    lasted_ns = sum(window.cpu.end_ns - window.cpu.start_ns for window in seen.windows)
+    # 8 a slot of 17 ms and CPU, 8 more for each doubling up to 2 ms, and what was open at the end of a window.
+    assert asleep["observed"] < (lasted_ns / (1 << 24) + 5) * (os.cpu_count() or 1) * 8 + 32 * len(seen.windows)
+    assert asleep["count"] > asleep["observed"]
+    # Of a thousand waits that are chosen by chance, three standard deviations: 10 %.
+    assert asleep["ns"] == pytest.approx(times["sleep_ns"], rel=0.1)
+    assert asleep["max_ns"] >= 2_000_000
+    assert seen.ns_below(programs.functions("waits")["nap"], b"sleeper") >= 0.95 * asleep["ns"]
+
+
+@pytest.mark.exact
+def test_ten_thousand_threads_are_all_measured_in_bounded_memory(header_directory: Path, programs: Programs) -> None:
+    with measuring(header_directory) as suite:
+        seen, truth = run(suite, programs, "multitude", "10000")
+        map_bytes = suite.map_bytes()
+    if truth["threads"] < 10_000:
+        pytest.skip(f"this host allows a process {truth['threads']} threads")
+    times = seen.sums("time")
+    assert {reason: count for window in seen.windows for drain in window.events for reason, count in drain.account.lost.items()} == {}
+    # What a thread sees of its wait ends as it runs again; its wait for a CPU as it began is not in it.
+    assert times["poll_ns"] <= truth["waited_ns"] * (1 + TOLERANCE) + truth["wall_ns"]
+    assert times["poll_ns"] + times["runnable_ns"] >= truth["waited_ns"] * (1 - TOLERANCE)
+    assert times["switches"] >= 3 * 10_000
+    asleep = seen.sums("offcpu")
+    assert asleep["ns"] == pytest.approx(times["poll_ns"], rel=TOLERANCE)
+    assert map_bytes < 128 << 20
+
+
+@pytest.mark.exact
+def test_kernel_looks_away_when_a_cpu_has_seen_enough(header_directory: Path, programs: Programs) -> None:
+    most_per_s = 500  # a thousand in the two seconds of a period: the crowd has them in a moment
+    with measuring(header_directory, most_per_s=most_per_s, window_s=10.0) as suite, programs.running("waits", "crowd") as process:
+        suite.drain()
+        assert process.stdin and process.stdout
+        process.stdin.write("\n")
+        process.stdin.flush()
+        os.set_blocking(process.stdout.fileno(), False)
+        until_s = time.monotonic() + DEADLINE_S
+        while not process.stdout.readline() and time.monotonic() < until_s:
+            time.sleep(min(suite.tick() or 0, 0.05))
+        seen = Seen(process.pid, [suite.drain()])
+        assert 0 < suite.limited()["offcpu"].seen < 1
+    (window,) = seen.windows
+    assert_sane(window)
+    lasted_s = (window.cpu.end_ns - window.cpu.start_ns) / 1e9
+    assert seen.sums("offcpu")["observed"] <= most_per_s * (lasted_s + 2 * 2) * (os.cpu_count() or 1)
+    spent_s = sum(value for name, value in seen.sums("time").items() if name.endswith("_ns")) / 1e9
+    assert 0 < spent_s <= 34 * lasted_s  # 32 sleep, one waits for them, and a moment at the edges
 
 
 @pytest.mark.exact
@@ -225,7 +311,7 @@ def test_kernels_where_nobody_is_met_coming_back_take_the_stack_as_a_thread_leav
     functions = programs.functions("waits")
     with measuring(header_directory, old) as suite:
         seen, truth = run(suite, programs, "pipes")
-    waited_ns, runnable_ns = seen.classes(b"waits")[b"pipe"], seen.sums("runqueue", b"waits")["ns"]
+    waited_ns, runnable_ns = seen.ns_below(functions["drink"], b"waits"), seen.sums("runqueue", b"waits")["ns"]
     assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns <= truth["waited_ns"] * (1 + TOLERANCE)
-    assert seen.ns_below(functions["drink"], b"waits") >= 0.8 * waited_ns
-    assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * waited_ns
+    assert seen.classes(b"waits")[b"pipe"] >= waited_ns
+    assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * seen.woken_ns(b"waits") > 0

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from server.symbols.identity import BinaryKey
 from server.symbols.jit import jit_code, shown_jit_name
 from server.symbols.notes import parse_build_ids
 from server.symbols.resolve import Placed
+from server.symbols.split_ids import split_ids
 from server.symbols.table import CHECKSUM_AT, HEADER_BYTES, Table, TableError, open_table
 from server.symbols.unfold import unfold
 from tests.fuzz.mutations import mutated
@@ -40,6 +42,7 @@ int main(int c, char **) { std::vector<int> v(c, work(c)); shop::Item i; i.price
 """
 NO_ID = BinaryKey(pb.BINARY_KIND_ELF, pb.BUILD_ID_KIND_NONE, b"", b"\7" * 16)
 KERNEL = BinaryKey(pb.BINARY_KIND_KERNEL, pb.BUILD_ID_KIND_GNU, b"\1" * 20, b"")
+MODULE = BinaryKey(pb.BINARY_KIND_MODULE, pb.BUILD_ID_KIND_NONE, b"", b"\7" * 16)
 WRONG_ERRORS = ("IndexError", "KeyError", "AttributeError", "AssertionError", "TypeError", "RecursionError", "SystemError")
 """Ends that mean that the code did not see the damage, whatever the jail makes of it."""
 
@@ -74,9 +77,60 @@ def elf_seeds() -> tuple[bytes, ...]:
     return tuple(found)
 
 
+def module_seeds() -> tuple[bytes, ...]:
+    """A relocatable file with debug data, as kernel modules are."""
+    return _built(
+        ("gcc", "-xc", "-c", "-O2", "-g", "-ffreestanding"),
+        "int half(int x) { return x / 7; } int twice(int x) { return half(x) * 2; }",
+        "o",
+    )
+
+
+def split_seeds() -> tuple[bytes, tuple[bytes, ...]]:
+    """A program whose debug data was split off, and the files that have it; none where there is no compiler."""
+    source = "static inline int half(int x) { return x / 7; } int main(int c, char **v) { (void)v; return half(c); }"
+    found = []
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        (folder / "seed.c").write_text(source)
+        for version in ("-gdwarf-4", "-gdwarf-5"):
+            command = ["gcc", "-c", "-O1", version, "-gsplit-dwarf", "-o", str(folder / "seed.o"), str(folder / "seed.c")]
+            link = ["gcc", "-Wl,--build-id=none", "-o", str(folder / f"seed{version}"), str(folder / "seed.o")]
+            if any(subprocess.run(step, capture_output=True, check=False).returncode for step in (command, link)):
+                return b"", ()
+            found.append((folder / "seed.dwo").read_bytes())
+            if version == "-gdwarf-4":
+                subprocess.run(["dwp", str(folder / "seed.dwo"), "-o", str(folder / "seed.dwp")], capture_output=True, check=False)
+                found += [path.read_bytes() for path in folder.glob("*.dwp")]
+        return (folder / "seed-gdwarf-4").read_bytes(), tuple(found)
+
+
+def _built(command: tuple[str, ...], source: str, suffix: str) -> tuple[bytes, ...]:
+    with tempfile.TemporaryDirectory() as directory:
+        output = Path(directory) / f"seed.{suffix}"
+        done = subprocess.run([*command, "-o", str(output), "-"], input=source.encode(), capture_output=True, check=False)
+        return (output.read_bytes(),) if done.returncode == 0 else ()
+
+
 def run_elf(data: bytes) -> str:
     """Build a table in this process and search it."""
     return _build(NO_ID, symbols_pb2.UPLOAD_FORMAT_ELF, data)
+
+
+def run_module(data: bytes) -> str:
+    """The same of a kernel module."""
+    return _build(MODULE, symbols_pb2.UPLOAD_FORMAT_ELF, data)
+
+
+def run_split(program: bytes, data: bytes) -> str:
+    """A program with a .dwo or .dwp file that is damaged."""
+    split = os.memfd_create("split")
+    try:
+        os.write(split, data)
+        split_ids(split)
+        return _build(NO_ID, symbols_pb2.UPLOAD_FORMAT_ELF, program, (split, len(data)))
+    finally:
+        os.close(split)
 
 
 def run_kallsyms(data: bytes) -> str:
@@ -84,11 +138,12 @@ def run_kallsyms(data: bytes) -> str:
     return _build(KERNEL, symbols_pb2.UPLOAD_FORMAT_KALLSYMS, data)
 
 
-def _build(key: BinaryKey, form: int, data: bytes) -> str:
+def _build(key: BinaryKey, form: int, data: bytes, split: tuple[int, int] | None = None) -> str:
     source, output = os.memfd_create("source"), os.memfd_create("table")
     try:
         os.write(source, data)
-        result = build(Job(key, form, (source,), output))
+        splits, sizes = (None, ()) if split is None else (split[0], (split[1],))
+        result = build(Job(key, form, (source,), output, splits=splits, split_sizes=sizes))
         if result.reason.partition(":")[0] in WRONG_ERRORS:
             raise Finding(result.reason)
         if result.status == BuildStatus.OK:
@@ -199,6 +254,11 @@ def targets() -> Iterator[Target]:
         yield Target("elf", programs, run_elf, _headers)
         yield Target("dwarf", programs, run_elf)
         yield Target("table", (table_seed(programs[0]),), run_table)
+    if module := module_seeds():
+        yield Target("module", module, run_module)
+    program, splits = split_seeds()
+    if splits:
+        yield Target("split", splits, partial(run_split, program))
     yield Target("kallsyms", KALLSYMS, run_kallsyms)
     yield Target("notes", NOTES, run_notes)
     yield Target("perf map", PERF_MAPS, run_perf_map)

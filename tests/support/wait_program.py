@@ -10,6 +10,7 @@ WAITS = r"""
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -172,6 +173,63 @@ static void hogs(int cpu)
 		_exit(0);
 	await(pid);
 }
+/* Many threads that sleep briefly, all the time. */
+static long crowd_until_ns;
+static void *sleeper(void *unused)
+{
+	prctl(PR_SET_NAME, "sleeper");
+	while (now_ns() < crowd_until_ns)
+		nap(2000000);
+	return 0;
+}
+static void crowd(void)
+{
+	pthread_t threads[32];
+	crowd_until_ns = now_ns() + 1500000000;
+	for (int i = 0; i < 32; i++)
+		pthread_create(&threads[i], 0, sleeper, 0);
+	for (int i = 0; i < 32; i++)
+		pthread_join(threads[i], 0);
+}
+/* Very many threads that wait for one word to change, and are all woken at once, three times. */
+static int generation = 100, ready, rounds_waited; /* a wait for the value 2 would be one for a lock */
+static long all_waited_ns;
+static void *waiter(void *unused)
+{
+	long ns = 0;
+	for (int round = 0; round < 3; round++) {
+		long from_ns = now_ns();
+		__atomic_fetch_add(&ready, 1, __ATOMIC_SEQ_CST);
+		while (__atomic_load_n(&generation, __ATOMIC_SEQ_CST) == 100 + round)
+			call(SYS_futex, (long)&generation, 128, 100 + round, 0);
+		ns += now_ns() - from_ns;
+	}
+	__atomic_fetch_add(&all_waited_ns, ns, __ATOMIC_SEQ_CST);
+	return 0;
+}
+static void multitude(int threads)
+{
+	pthread_t *all = calloc(threads, sizeof(*all));
+	pthread_attr_t small;
+	int begun = 0;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 16384);
+	prctl(PR_SET_NAME, "multitude");
+	while (begun < threads && !pthread_create(&all[begun], &small, waiter, 0))
+		begun++;
+	for (int round = 0; round < 3; round++) {
+		while (__atomic_load_n(&ready, __ATOMIC_SEQ_CST) < begun * (round + 1))
+			nap(1000000);
+		nap(200000000);
+		__atomic_fetch_add(&generation, 1, __ATOMIC_SEQ_CST);
+		call(SYS_futex, (long)&generation, 129, 1 << 30, 0);
+	}
+	for (int i = 0; i < begun; i++)
+		pthread_join(all[i], 0);
+	prctl(PR_SET_NAME, "waits");
+	waited_ns = all_waited_ns;
+	rounds_waited = begun;
+}
 static void schedstat(long *cpu_ns, long *runnable_ns)
 {
 	FILE *file = fopen("/proc/thread-self/schedstat", "r");
@@ -196,11 +254,15 @@ int main(int argc, char **argv)
 		children();
 	else if (!strcmp(argv[1], "hogs"))
 		hogs(atoi(argv[2]));
+	else if (!strcmp(argv[1], "crowd"))
+		crowd();
+	else if (!strcmp(argv[1], "multitude"))
+		multitude(atoi(argv[2]));
 	long wall_ns = now_ns() - begun_ns;
 	schedstat(&cpu_ns, &runnable_ns);
 	runnable_ns -= runnable_before_ns;
 	cpu_ns -= cpu_before_ns;
-	printf("waited_ns=%ld runnable_ns=%ld cpu_ns=%ld wall_ns=%ld\n", waited_ns, runnable_ns, cpu_ns, wall_ns);
+	printf("waited_ns=%ld runnable_ns=%ld cpu_ns=%ld wall_ns=%ld threads=%d\n", waited_ns, runnable_ns, cpu_ns, wall_ns, rounds_waited);
 	fflush(stdout);
 	for (;;)
 		pause();

@@ -149,3 +149,10 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(open_page: Open, tab: str) 
     expect(page.locator(".timeline-canvas").first).to_be_visible()
     expect(page.locator(".table tbody tr").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 375
+
+
+def test_figures_of_the_run_queue_stand_on_a_narrow_screen_too(open_page: Open) -> None:
+    page = open_page(f"{SERVICE}?tab=offcpu", width_px=375).page
+    panel = page.get_by_role("region", name="Waiting for a CPU")
+    for words in ("p50 up to", "p99 up to", "throttled"):
+        expect(panel.get_by_text(words)).to_be_visible()

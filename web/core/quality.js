@@ -91,22 +91,24 @@ export function hostCounts({ hosts, hosts_silent }) {
 /**
  * The numbers of the strip, in the order they are shown.
  * @param {Quality} quality
+ * @param {string} [what] of which there are counts: samples, waits, calls
  * @returns {QualityItem[]}
  */
-export function qualityItems(quality) {
-  return [lostItem(quality), stacksItem(quality), truncatedItem(quality), unnamedItem(quality), ...namingItems(quality), ...kernelItems(quality), hostsItem(quality)];
+export function qualityItems(quality, what = "samples") {
+  return [lostItem(quality, what), stacksItem(quality, what), truncatedItem(quality, what), unnamedItem(quality), ...namingItems(quality), ...kernelItems(quality), hostsItem(quality)];
 }
 
 /**
  * @param {Quality} quality
+ * @param {string} what
  * @returns {QualityItem}
  */
-function lostItem({ lost, lost_share, expected }) {
+function lostItem({ lost, lost_share, expected }, what) {
   const isFine = !isLossGrave(lost_share);
   const count = Object.values(lost).reduce((sum, each) => sum + each, 0);
   const words = isFine
-    ? `${formatCount(count)} of ${formatCount(expected)} expected samples were lost`
-    : `${formatLoss(lost_share)} of the samples are missing: ${mainReason(lost)}`;
+    ? `${formatCount(count)} of ${formatCount(expected)} expected ${what} were lost`
+    : `${formatLoss(lost_share)} of the ${what} are missing: ${mainReason(lost)}`;
   return { key: "lost", label: "lost", value: formatLoss(lost_share), isFine, words };
 }
 
@@ -114,9 +116,10 @@ function lostItem({ lost, lost_share, expected }) {
  * Whole stacks. A stack is broken when it was lost, when its outermost frames were not found, and when a frame in it lies in no known
  * file: the usual sign of code built without frame pointers.
  * @param {Quality} quality
+ * @param {string} what
  * @returns {QualityItem}
  */
-function stacksItem({ stack_lost, stack_lost_share, unknown_share, unwind_stopped_share, whole_share }) {
+function stacksItem({ stack_lost, stack_lost_share, unknown_share, unwind_stopped_share, whole_share }, what) {
   const broken = unknown_share ?? 0;
   const isLost = stack_lost_share > LIMITS.stackLost;
   const stopped = unwind_stopped_share ?? 0;
@@ -125,7 +128,7 @@ function stacksItem({ stack_lost, stack_lost_share, unknown_share, unwind_stoppe
   const whole = whole_share ?? 1 - stack_lost_share - broken;
   const parts = [];
   const gone = Object.fromEntries(Object.entries(stack_lost).filter(([reason]) => !ONLY_SHORTENED.includes(reason)));
-  if (isLost) parts.push(`${formatLoss(stack_lost_share)} of the samples lost their stack: ${mainReason(gone)}`);
+  if (isLost) parts.push(`${formatLoss(stack_lost_share)} of the ${what} lost their stack: ${mainReason(gone)}`);
   if (isBroken) parts.push(`${formatShare(broken)} of the time has a frame of unknown place in its stack (often code without frame pointers)`);
   if (isStopped) parts.push(`${formatShare(stopped)} of the time lacks its outermost frames and stands under [unwind stopped: …]`);
   const words = parts.length > 0 ? parts.join("; ") : `${formatShare(whole)} of the time has its stack from leaf to root`;
@@ -134,13 +137,14 @@ function stacksItem({ stack_lost, stack_lost_share, unknown_share, unwind_stoppe
 
 /**
  * @param {Quality} quality
+ * @param {string} what
  * @returns {QualityItem}
  */
-function truncatedItem({ truncated_share }) {
+function truncatedItem({ truncated_share }, what) {
   const isFine = truncated_share <= LIMITS.truncated;
   const words = isFine
     ? "stacks deeper than 127 frames, cut at their root"
-    : `${formatLoss(truncated_share)} of the samples are deeper than 127 frames and stand under [truncated]`;
+    : `${formatLoss(truncated_share)} of the ${what} are deeper than 127 frames and stand under [truncated]`;
   return { key: "truncated", label: "truncated", value: formatLoss(truncated_share), isFine, words };
 }
 

@@ -57,7 +57,7 @@ export function mountCalls(place, context) {
     chosen: () => store.get().object,
     choose,
   });
-  const strip = makeLossStrip();
+  const strip = makeLossStrip("calls");
   const body = makeGraphPanes(context, {
     selection: ofStacks,
     selectionKeys: SELECTION_KEYS,

@@ -45,7 +45,7 @@ export function mountLocks(place, context) {
     chosen: () => store.get().object,
     choose,
   });
-  const strip = makeLossStrip();
+  const strip = makeLossStrip("waits");
   const blame = element("button", { class: "button toggle", type: "button", title: "Below who waits, mirrored, who held the lock", onclick: () => store.set({ stacks: store.get().stacks === "first" ? "" : "first", at: "" }) }, "Who holds");
   const body = makeGraphPanes(context, {
     selection: () => ({ ...ofChosen(), stacks: store.get().stacks || "both" }),

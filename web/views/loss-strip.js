@@ -8,8 +8,11 @@ import { element, fill, icon } from "./dom.js";
 
 /** @typedef {import("../core/quality.js").Quality} Quality */
 
-/** @returns {{root: HTMLElement, show: (quality: Quality) => void}} */
-export function makeLossStrip() {
+/**
+ * @param {string} [what] of which there are counts: samples, waits, calls
+ * @returns {{root: HTMLElement, show: (quality: Quality) => void}}
+ */
+export function makeLossStrip(what = "samples") {
   const items = element("ul", { class: "loss-items" });
   const warnings = element("ul", { class: "loss-warnings" });
   const account = element("div", { class: "loss-account" });
@@ -23,7 +26,7 @@ export function makeLossStrip() {
     root,
     show(quality) {
       root.hidden = false;
-      const shown = qualityItems(quality);
+      const shown = qualityItems(quality, what);
       fill(items, ...shown.map((item) => lossItem(item)));
       const wrong = shown.filter((item) => !item.isFine);
       fill(warnings, ...wrong.map((item) => element("li", {}, icon("warning"), visibleText(item.words))));

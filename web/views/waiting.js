@@ -57,7 +57,7 @@ export function mountWaiting(place, context) {
     },
   });
   const heat = makeLatencyPanel({ title: "Waiting for a CPU", what: "waits", signal, parameters: of("runqueue"), ...time, tools: [withheld], height_px: 216 });
-  const strip = makeLossStrip();
+  const strip = makeLossStrip("waits");
   const choices = makeChoices(store);
   const body = makeGraphPanes(context, {
     selection,

@@ -84,3 +84,74 @@ def test_time_moves_from_column_to_column(overrides: ClassOverrides, net: dict[b
     }
     assert {service: found.get((service, "net_ns"), 0) for service in net} == net
     assert {service: found[service, "poll_ns"] for service in poll} == poll
+
+
+# Where functions lie: the stack of each row of _waits_of_kernel() has one address in one of them.
+FUNCTIONS = {b"recvfrom": [(0xFFFF_8000_0000_1000, 0xFFFF_8000_0000_1100)], b"ep_poll": [(0xFFFF_8000_0000_2000, 0xFFFF_8000_0000_2100)]}
+
+
+def _waits_in_the_kernel() -> EventDrain:
+    """Of db: 3 ns in recvfrom, 5 ns one byte behind it, both net; 7 ns of class poll in ep_poll. Of web: 11 ns in recvfrom."""
+    made = DrainOf()
+    for pid, addr in ((7, 0x1080), (7, 0x1100), (7, 0x2000), (8, 0x1080)):
+        made.row(pid, 1, kernel=[0xFFFF_8000_0000_0000 + addr, 0xFFFF_8000_0000_9000])
+    drain = made.drain()
+    ns = np.zeros(4, np.uint64)
+    for row, addr in enumerate(drain.keys["kernel_stack"]):
+        at = int(np.searchsorted(drain.stacks.hashes, addr))
+        first = int(drain.stacks.addresses[drain.stacks.bounds[at]]) - 0xFFFF_8000_0000_0000
+        ns[row] = {(7, 0x1080): 3, (7, 0x1100): 5, (7, 0x2000): 7, (8, 0x1080): 11}[int(drain.keys["pid"][row]), first]
+    columns = (EventColumn("ns", "ns", pb.MERGE_SUM, ns),)
+    of_rows = np.where(ns == 7, 2, 1)
+    account = EventAccount(26, 0)
+    return EventDrain("offcpu", 0, 1, drain.keys, columns, account, drain.stacks, classes=(b"", b"net", b"poll"), class_of_row=of_rows)
+
+
+def test_waits_with_a_function_in_their_stack_change_their_class() -> None:
+    overrides = ClassOverrides({b"db": {b"recvfrom": b"poll", b"ep_poll": b"other"}}, FUNCTIONS)
+    assert _sums(_batch(overrides, _waits_in_the_kernel())) == {
+        (b"db", b"poll"): 3,
+        (b"db", b"net"): 5,
+        (b"db", b"other"): 7,
+        (b"web", b"net"): 11,
+    }
+
+
+def test_function_comes_before_a_class() -> None:
+    overrides = ClassOverrides({b"db": {b"net": b"disk", b"recvfrom": b"poll"}}, FUNCTIONS)
+    assert _sums(_batch(overrides, _waits_in_the_kernel()))[b"db", b"disk"] == 5
+
+
+def test_function_that_is_not_there_changes_nothing() -> None:
+    overrides = ClassOverrides({b"db": {b"recvfrom": b"poll"}}, {b"recvfrom": []})
+    assert _sums(_batch(overrides, _waits_in_the_kernel()))[b"db", b"net"] == 8
+
+
+def _sums(batch: pb.FoldedBatch) -> dict[tuple[bytes, bytes], int]:
+    strings = columns.decode_strings(batch.strings, 1 << 20)
+    found: dict[tuple[bytes, bytes], int] = {}
+    for series in batch.series:
+        values = columns.decode_column(series.columns[0].values, 9)
+        for text, value in zip(columns.decode_column(series.new_keys.classes, 9), values, strict=True):
+            key = _service(series), strings[int(text)]
+            found[key] = found.get(key, 0) + int(value)
+    return found
+
+
+def test_time_of_such_waits_moves_and_what_was_too_short_for_a_stack_stays() -> None:
+    names = {"switches": [4, 4], "net_ns": [10, 12], "poll_ns": [100, 100], "other_ns": [0, 0], "disk_ns": [0, 0]}
+    keys = DrainOf().row(7, 1).row(8, 1).drain().keys
+    values = tuple(EventColumn(name, "ns", pb.MERGE_SUM, np.array(numbers, np.uint64)) for name, numbers in names.items())
+    time = EventDrain("time", 0, 1, keys, values, EventAccount(8, 0))
+    overrides = ClassOverrides({b"db": {b"net": b"disk", b"recvfrom": b"poll", b"ep_poll": b"other"}}, FUNCTIONS)
+    by_key = {one.key: one for one in (DB, WEB)}
+    drains = WindowDrain(DrainOf().drain(), [_waits_in_the_kernel(), time])
+    batch = WindowBuilder(overrides).build(drains, by_key.__getitem__, NO_LAYOUT, facts())
+    shown = {
+        (_service(series), column.name): int(columns.decode_column(column.values, 9)[0])
+        for series in batch.series
+        if series.kind == "time"
+        for column in series.columns
+    }
+    assert [shown.get((b"db", name), 0) for name in ("net_ns", "disk_ns", "poll_ns", "other_ns")] == [0, 7, 100 - 7 + 3, 7]
+    assert [shown.get((b"web", name), 0) for name in ("net_ns", "disk_ns", "poll_ns", "other_ns")] == [12, 0, 100, 0]

@@ -4,16 +4,22 @@
 import numpy as np
 import numpy.typing as npt
 
-from agent.profilers.breaker import LONGEST_CYCLE_S, Breaker, Share
+from agent.profilers.breaker import LOOK_S, PERIOD_S, Breaker, Share
 
 LIMIT = 1000
+LATE_S = 0.001
 
 
 class Host:
-    """A clock, and programs that see `rate` events a second on the second CPU, half on the first, while they are attached."""
+    """A clock, and programs that see `rate` events a second on the second CPU, half on the first, while they are attached. `gated` ones
+    look away when they have seen as many as they may, and pay for being called until they are detached."""
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, *, gated: bool = False) -> None:
         self.rate = rate
+        self.gated = gated
+        self.left = float("inf")
+        self.shut_at_ns = 0
+        self.looked_away = 0.0
         self.now_s = 5.0
         self.events = 0.0
         self.is_attached = False
@@ -39,14 +45,28 @@ class Host:
         until_s = self.now_s + seconds
         while self.now_s < until_s - 1e-9:
             wait_s = breaker.tick()
-            step_s = min(until_s - self.now_s, 1.0 if wait_s is None else wait_s + 0.001)
+            step_s = min(until_s - self.now_s, 1.0 if wait_s is None else wait_s + LATE_S)
+            self.happen(self.rate * step_s * self.is_attached)
             self.now_s += step_s
-            self.events += self.rate * step_s * self.is_attached
+
+    def happen(self, events: float) -> None:
+        seen = min(events, self.left) if self.gated else events
+        if seen < events and not self.shut_at_ns:
+            self.shut_at_ns = self.now_ns() + round(seen / self.rate * 1e9)
+        self.left -= seen
+        self.events += seen
+        self.looked_away += events - seen
+
+    def open(self, most_events: int) -> None:
+        self.left, self.shut_at_ns = most_events or float("inf"), 0
+
+    def shut_ns(self) -> int:
+        return self.shut_at_ns
 
 
-def _started(rate: float, limit: int = LIMIT) -> tuple[Host, Breaker]:
-    host = Host(rate)
-    return host, Breaker(host, limit, 10.0, host.now_ns)
+def _started(rate: float, limit: int = LIMIT, *, gated: bool = False) -> tuple[Host, Breaker]:
+    host = Host(rate, gated=gated)
+    return host, Breaker(host, limit, 10.0, host.now_ns, host if gated else None)
 
 
 def test_below_the_limit_everything_is_seen() -> None:
@@ -65,34 +85,53 @@ def test_over_the_limit_the_busiest_cpu_pays_for_the_limit_and_no_more() -> None
     host.run(breaker, 10)
     share = breaker.close_window(host.now_ns())
     seen = host.events - before
-    # A cycle more or less at the edge: at most one share of 50 ms in 10 s.
-    assert abs(seen / 10 - LIMIT) < LIMIT * 0.1
+    # A period more or less at the edge, and what a look comes late.
+    assert abs(seen / 10 - LIMIT) < LIMIT * (0.2 + 0.05)
     assert breaker.is_cycling
     assert abs(int(share.scaled(np.array([round(seen)], np.uint64))[0]) - 100_000) < 2_000
+
+
+def test_a_gate_is_shut_as_the_budget_is_used_up_and_the_first_seconds_are_no_dearer() -> None:
+    host, breaker = _started(400_000, gated=True)
+    host.run(breaker, PERIOD_S)
+    assert host.events <= LIMIT * PERIOD_S
+    # Detached at the next look: until then each event cost a dispatch.
+    assert host.looked_away <= 400_000 * 0.06
+    before, away = host.events, host.looked_away
+    host.run(breaker, 10 * PERIOD_S)
+    assert abs(host.events - before - 10 * LIMIT * PERIOD_S) <= LIMIT * PERIOD_S
+    assert host.looked_away - away <= 10 * 400_000 * (0.02 + 2 * LATE_S)
+
+
+def test_programs_that_have_looked_away_did_not_run_until_they_were_detached() -> None:
+    host, breaker = _started(10_000, gated=True)
+    host.run(breaker, 0.01)
+    host.rate = 40_000  # used up long before the next look
+    host.run(breaker, 0.1)
+    share = breaker.close_window(host.now_ns())
+    assert abs(share.on_ns / 1e9 - (0.01 + (LIMIT * PERIOD_S - 100) / 40_000)) < 1e-3
+    host.run(breaker, 1)
+    assert breaker.close_window(host.now_ns()).on_ns == 0
+    assert not breaker.is_on
+
+
+def test_what_is_little_over_the_limit_is_attached_once_a_period() -> None:
+    host, breaker = _started(LIMIT * 1.25, gated=True)
+    host.run(breaker, 10 * PERIOD_S)
+    assert host.switches <= 11
+    assert abs(breaker.close_window(host.now_ns()).on_ns / (10 * PERIOD_S * 1e9) - 0.8) < 0.05
 
 
 def test_calm_after_a_storm_is_seen_whole() -> None:
     host, breaker = _started(50_000)
     host.run(breaker, 10)
     host.rate = 100
-    host.run(breaker, 2 * LONGEST_CYCLE_S)
+    host.run(breaker, 2 * PERIOD_S + LOOK_S)
     breaker.close_window(host.now_ns())
     host.run(breaker, 10)
     share = breaker.close_window(host.now_ns())
     assert not breaker.is_cycling
     assert share.on_ns == share.window_ns
-
-
-def test_between_calm_and_the_limit_programs_stay_attached() -> None:
-    host, breaker = _started(10_000)
-    host.run(breaker, 1)
-    assert breaker.is_cycling
-    host.rate = LIMIT * 0.95
-    host.run(breaker, LONGEST_CYCLE_S)
-    before = host.switches
-    host.run(breaker, 5)
-    assert breaker.is_cycling
-    assert host.switches == before
 
 
 def test_no_window_goes_by_unseen_however_wild_it_gets() -> None:

@@ -5,8 +5,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from agent.profilers.breaker import LONGEST_CYCLE_S, ON_S
-from agent.profilers.call_budget import CallBudget, CallCosts, CallShares, CostMeter, Step
+from agent.profilers.breaker import PERIOD_S
+from agent.profilers.call_budget import ON_S, CallBudget, CallCosts, CallShares, CostMeter, Step
 
 BUDGET = 0.01
 COSTS = CallCosts(counted_ns=200, timed_ns=400)
@@ -93,7 +93,7 @@ def test_first_window_begins_when_the_programs_are_attached() -> None:
 
 def test_counted_calls_are_timed_in_a_slice_of_each_cycle() -> None:
     _, _, shares = settled(40_000)
-    assert shares.timed.part == pytest.approx(ON_S / LONGEST_CYCLE_S, rel=0.3)
+    assert shares.timed.part == pytest.approx(ON_S / PERIOD_S, rel=0.3)
 
 
 def test_a_storm_is_met_within_a_third_of_a_second() -> None:
@@ -106,7 +106,7 @@ def test_calm_after_a_storm_is_timed_whole() -> None:
     host, budget = started(1e6)
     host.run(budget, 5)
     host.rate = 1000
-    host.run(budget, 2 * LONGEST_CYCLE_S)
+    host.run(budget, 2 * PERIOD_S)
     budget.close_window(host.now_ns())
     host.run(budget, 10)
     assert budget.close_window(host.now_ns()).timed.is_whole

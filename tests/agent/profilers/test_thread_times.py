@@ -57,7 +57,10 @@ def test_no_thread_does_more_than_time_goes_by() -> None:
     """Entries are read a moment after the end of the window; what they hold of it belongs to the next."""
     times = ThreadTimes()
     _look(times, 10, _asleep(7, since_s=0))
+    both = np.array([7, 8], np.uint32)
+    assert times.is_told(both).tolist() == [True, True]
     assert _look(times, 20, _asleep(7, since_s=20.5, closed_s=20, cpu_ns=S // 2)).sums[0].sum() == 10 * S
+    assert times.is_told(both).tolist() == [False, True]
     assert _look(times, 30, _asleep(7, since_s=20.5, closed_s=20, cpu_ns=S // 2)).sums[0].sum() == 10 * S
 
 
@@ -98,3 +101,8 @@ def test_threads_that_came_and_went_stand_beside_the_others() -> None:
 
 def test_no_threads_at_all() -> None:
     assert len(joined([]).who) == 0
+
+
+def test_looks_at_different_times_do_not_add_up_threads() -> None:
+    looks = [_look(ThreadTimes(), 2, *(thread(pid, ThreadState.RUNNING, S) for pid in pids)) for pids in ((7,), (7, 8), (8,))]
+    assert joined(looks).threads.tolist() == [0, 1, 1, 0]

@@ -8,7 +8,7 @@ from agent.profilers.event_host import ClosedWindow
 from agent.profilers.thread_rows import FIRST_BUCKET, ThreadState
 from agent.profilers.thread_times import ThreadWindow, departed_window
 from agent.profilers.wait_drains import WaitLosses, WaitWindow, offcpu_drain, runqueue_drain, time_drain
-from agent.profilers.wait_rows import WAIT_KEY, WAIT_VALUE, WaitKind, WaitRows
+from agent.profilers.wait_rows import COUNT_PARTS, WAIT_KEY, WAIT_VALUE, WaitKind, WaitRows
 from emberwatch.v1 import marks_pb2 as marks
 from tests.support.drains import DrainOf
 from tests.support.threads import thread
@@ -29,7 +29,7 @@ def _window(rows: WaitRows, threads: ThreadWindow, losses: WaitLosses | None = N
 
 
 def _rows(count: int = 0) -> WaitRows:
-    return WaitRows(np.zeros(count, WAIT_KEY), np.ones(count, WAIT_VALUE))
+    return WaitRows(np.zeros(count, WAIT_KEY), np.array([(1, COUNT_PARTS, 1, 1, 1)] * count, WAIT_VALUE))
 
 
 def test_time_has_one_row_a_process_and_counts_its_threads() -> None:

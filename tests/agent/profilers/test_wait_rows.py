@@ -7,6 +7,7 @@ from agent.profilers.breaker import Share
 from agent.profilers.thread_rows import Moment, Rows, ThreadState
 from agent.profilers.wait_classes import WaitClass
 from agent.profilers.wait_rows import (
+    COUNT_PARTS,
     WAIT_KEY,
     WAIT_VALUE,
     Reports,
@@ -30,9 +31,9 @@ def _open(now_ms: int, *threads: Rows, before_ms: int = 0, threshold_ms: int = 1
 def test_open_wait_is_told_up_to_now_and_then_only_what_came_since() -> None:
     asleep = thread(7, ThreadState.BLOCKED, 3 * MS, wait_class=WaitClass.DISK, is_uninterruptible=1)
     first = _open(13, asleep).values[0]
-    assert (first["count"], first["ns"], first["max_ns"], first["uninterruptible_ns"]) == (1, 10 * MS, 10 * MS, 10 * MS)
+    assert (first["observed"], first["ns"], first["max_ns"], first["uninterruptible_ns"]) == (1, 10 * MS, 10 * MS, 10 * MS)
     second = _open(33, asleep, before_ms=13).values[0]
-    assert (second["count"], second["ns"], second["max_ns"]) == (1, 20 * MS, 30 * MS)
+    assert (second["observed"], second["ns"], second["max_ns"]) == (1, 20 * MS, 30 * MS)
 
 
 def test_wait_that_was_short_at_the_last_look_is_told_whole() -> None:
@@ -45,14 +46,29 @@ def test_short_waits_and_other_states_are_no_rows() -> None:
 
 
 def test_wait_that_ended_between_the_moment_and_the_read_is_told_up_to_the_moment() -> None:
-    ended = thread(7, ThreadState.RUNNABLE, 21 * MS, woken_ns=21 * MS, blocked_whole_ns=9 * MS, wait_class=WaitClass.PIPE)
-    assert _open(20, ended).values["ns"].tolist() == [8 * MS]
-    long_ago = thread(7, ThreadState.RUNNABLE, 15 * MS, woken_ns=15 * MS, blocked_whole_ns=9 * MS)
-    assert len(_open(20, long_ago).keys) == 0
+    crossed = {"crossed_at_ns": 20 * MS, "crossed_since_ns": 12 * MS, "crossed_class": WaitClass.PIPE}
+    ended = thread(7, ThreadState.RUNNABLE, 21 * MS, **crossed)
+    waits_again = thread(8, ThreadState.BLOCKED, 22 * MS, wait_class=WaitClass.NET, stack_since_ns=12 * MS, **crossed)
+    waits_again["own"]["user_stack"] = 99
+    rows = _open(20, ended, waits_again)
+    assert rows.values["ns"].tolist() == [8 * MS, 8 * MS]
+    assert rows.keys["wait_class"].tolist() == [WaitClass.PIPE, WaitClass.PIPE]
+    assert rows.keys["own"]["user_stack"].tolist() == [0, 99]
+
+
+def test_wait_that_ended_before_the_kernel_knew_of_the_moment_is_the_kernels_to_tell() -> None:
+    ended = thread(7, ThreadState.RUNNABLE, 21 * MS, blocked_whole_ns=9 * MS, crossed_at_ns=10 * MS, crossed_since_ns=3 * MS)
+    assert len(_open(20, ended).keys) == 0
 
 
 def test_wait_is_no_longer_than_events_have_been_seen() -> None:
     assert _open(20, thread(7, ThreadState.BLOCKED, 3 * MS), on_since_ms=15).values["ns"].tolist() == [5 * MS]
+
+
+def test_wait_that_goes_on_over_a_time_without_events_keeps_its_stack() -> None:
+    asleep = thread(7, ThreadState.BLOCKED, 3 * MS, stack_since_ns=3 * MS)
+    asleep["own"]["user_stack"] = 99
+    assert _open(20, asleep, on_since_ms=15).keys["own"]["user_stack"].tolist() == [99]
 
 
 def test_clock_that_is_ahead_makes_no_wait_negative() -> None:
@@ -69,18 +85,23 @@ def test_stack_of_an_earlier_wait_is_not_that_of_this_one() -> None:
     assert rows.keys["own"]["pid"].tolist() == [7, 7]
 
 
-def _rows(*values: tuple[int, int, int, int]) -> WaitRows:
+def _rows(*values: tuple[int, int, int, int, int]) -> WaitRows:
     keys = np.zeros(len(values), WAIT_KEY)
     return WaitRows(keys, np.array(list(values), WAIT_VALUE))
 
 
 def test_what_was_seen_for_a_fifth_of_the_time_counts_five_times_but_its_longest() -> None:
-    columns = {one.name: one.values.tolist() for one in offcpu_columns(_rows((2, 700, 400, 23)), Share(2, 10))}
+    columns = {one.name: one.values.tolist() for one in offcpu_columns(_rows((2, 2 * COUNT_PARTS, 700, 400, 23)), Share(2, 10))}
     assert columns == {"count": [10], "ns": [3500], "max_ns": [400], "observed": [2], "uninterruptible_ns": [115]}
 
 
+def test_waits_that_stand_for_others_count_as_many() -> None:
+    columns = {one.name: one.values.tolist() for one in offcpu_columns(_rows((2, 23 * COUNT_PARTS + 100, 700, 400, 0)), WHOLE)}
+    assert (columns["count"], columns["observed"], columns["ns"]) == ([23], [2], [700])
+
+
 def test_run_queue_counts_by_bucket_long_and_short() -> None:
-    rows = _rows((3, 6000, 4000, 0))
+    rows = _rows((3, 3 * COUNT_PARTS, 6000, 4000, 0))
     rows.keys["bucket"] = 12
     short = np.zeros((1, 32), np.uint64)
     short[0, 4], short[0, 5] = 7, 2
@@ -91,9 +112,9 @@ def test_run_queue_counts_by_bucket_long_and_short() -> None:
 
 
 def test_kinds_and_classes_of_rows() -> None:
-    rows = _rows((1, 1, 1, 0), (2, 2, 2, 0))
+    rows = _rows((1, COUNT_PARTS, 1, 1, 0), (2, 2 * COUNT_PARTS, 2, 2, 0))
     rows.keys["kind"] = [WaitKind.RUNQUEUE, WaitKind.OFFCPU]
     rows.keys["wait_class"] = [0, WaitClass.CHILD]
     offcpu = rows.of_kind(WaitKind.OFFCPU)
-    assert offcpu.values["count"].tolist() == [2]
+    assert offcpu.values["observed"].tolist() == [2]
     assert class_numbers(offcpu).tolist() == [WaitClass.CHILD + 1]

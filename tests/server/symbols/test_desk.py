@@ -47,7 +47,9 @@ def test_binary_without_identity_and_a_kernel() -> None:
     nobody = replace(INFO, build_id_kind=pb.BUILD_ID_KIND_NONE, build_id=b"", content_hash=b"")
     assert why_of(nobody, SymbolState(NameState.NONE), Record(0.0)) == Why.NOT_ASKED
     kernel = replace(INFO, kind=pb.BINARY_KIND_KERNEL)
-    assert why_of(kernel, SymbolState(NAMED, "", Quality.FULL), Record(0.0)) == Why.NOTHING
+    assert why_of(kernel, SymbolState(NAMED, "", Quality.DWARF), Record(0.0)) == Why.NOTHING
+    assert why_of(kernel, SymbolState(NAMED, "", Quality.FULL), Record(0.0)) == Why.NO_DEBUG_DATA
+    assert remedy_for(Why.NO_DEBUG_DATA, kernel, {}).command == "emberwatch symbols upload vmlinux"
     assert remedy_for(Why.NOTHING, kernel, {}) == Remedy()
     remedy = remedy_for(Why.WAITING, kernel, {})
     assert ("kptr_restrict" in remedy.words, remedy.command) == (True, "")

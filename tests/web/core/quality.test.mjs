@@ -55,6 +55,15 @@ test("a loss is said with its first cause", () => {
   assert.equal(item.words, "3.0 % of the samples are missing: the map of counts was full");
 });
 
+test("what is lost goes by its name: of a wait no sample was taken", () => {
+  const words = (given) => quality.qualityItems({ ...FINE, ...given }, "waits").map((item) => item.words);
+  assert.equal(words({})[0], "0 of 100 expected waits were lost");
+  const grave = words({ lost: { MAP_FULL: 3 }, lost_share: 0.03, stack_lost: { MAP_FULL: 2 }, stack_lost_share: 0.02, truncated_share: 0.04 });
+  assert.match(grave[0], /^3.0 % of the waits are missing/);
+  assert.match(grave[1], /^2.0 % of the waits lost their stack/);
+  assert.match(grave[2], /^4.0 % of the waits are deeper than/);
+});
+
 test("silent hosts are named", () => {
   const item = itemOf({ hosts: 41, hosts_silent: ["web-3", "web-9", "web-12"] }, "hosts");
   assert.equal(item.value, "41/44");
