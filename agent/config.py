@@ -17,7 +17,7 @@ from agent.errors import ConfigError
 Value = TypeVar("Value", str, int, bool)
 _HOST_BYTES = 256
 """What the server takes as the value of a label."""
-KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "lock_hold")
+KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "tcp_stack", "lock_hold")
 ON_DEMAND = ("lock_hold",)
 """Kinds that run only when they are named."""
 """All there are, whether this kernel offers them or not."""

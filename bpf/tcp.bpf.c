@@ -3,11 +3,12 @@
  * Hook: raw tracepoints inet_sock_set_state (on_tcp_state), tcp_receive_reset and tcp_send_reset (on_tcp_reset), tcp_retransmit_synack
  * (on_tcp_synack), tcp_destroy_sock (on_tcp_destroy). bpf_iter programs find the sockets that are there at the start
  * (bpf_iter__task_file) and count what went through the open ones at the end of a window (bpf_iter__bpf_map_elem).
+ * Who connects is walked there, and on_tcp_connect goes on; retransmissions come in softirq, where there is no stack of anybody's.
  * State: a session for each socket that is open, with what was counted of it; sums by endpoint in two buffers; all bounded, see below.
  * The owner is the process that called connect or listen. Most events come in softirq, on top of any task: `current` is asked where a
  * call is sure to lie below, and nowhere else.
  * Needs: Linux 5.10. Cost: nothing for data that flows; see bpf/README.md for the measured figures of a change of state. */
-#include "shared/tcp_sessions.h"
+#include "shared/tcp_connects.h"
 
 enum {
 	ERROR_TIMED_OUT = 110, /* ETIMEDOUT */
@@ -94,9 +95,10 @@ static __always_inline bool is_followed(u32 one_in)
 	return one_in == 1 || !(bpf_get_prandom_u32() & (one_in - 1));
 }
 
-/* connect or listen lies below: its process is the owner. */
-static __always_inline void open_by_call(struct sock *sk, u32 direction, u32 weight)
+/* connect or listen lies below: its process is the owner. What is left to do for a connection is to walk the stack of who connects. */
+static __always_inline void open_by_call(struct bpf_raw_tracepoint_args *ctx, struct tcp_settings *setting, u32 direction, u32 weight)
 {
+	struct sock *sk = (struct sock *)ctx->args[0];
 	struct tcp_session session = {};
 	struct current_task current = {};
 
@@ -107,6 +109,8 @@ static __always_inline void open_by_call(struct sock *sk, u32 direction, u32 wei
 	if (direction == DIRECTION_LISTEN)
 		keep_listener((u64)sk, &session);
 	keep_session((u64)sk, &session);
+	if (direction == DIRECTION_OUT && session.flags & SESSION_WANTED)
+		walk_connect(ctx, setting, &session, &current);
 }
 
 /* A connection came in: the listener's owner is its owner. */
@@ -226,11 +230,11 @@ int on_tcp_state(struct bpf_raw_tracepoint_args *ctx)
 	one_in = *(volatile u32 *)&setting->one_in;
 	if (new == STATE_SYN_SENT) {
 		if (is_followed(one_in))
-			open_by_call(sk, DIRECTION_OUT, one_in);
+			open_by_call(ctx, setting, DIRECTION_OUT, one_in);
 		return 0;
 	}
 	if (new == STATE_LISTEN) {
-		open_by_call(sk, DIRECTION_LISTEN, 1);
+		open_by_call(ctx, setting, DIRECTION_LISTEN, 1);
 		return 0;
 	}
 	session = find_session((u64)sk);

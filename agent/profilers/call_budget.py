@@ -214,12 +214,13 @@ class CallBudget:
         return Step.COUNTS if counted <= (_CALM if self._step is Step.SAMPLES else 1) else Step.SAMPLES
 
     def _count(self, now: int) -> float:
-        """A slice of each cycle is timed."""
-        if now >= self._slice_ns:
+        """A slice is timed, then none for a whole cycle, however late we are."""
+        if self._is_timed:
             self._slice_ns = now + self._cycle_ns
+            self._follow(is_counted=True, is_timed=False)
+        elif now >= self._slice_ns:
             self._follow(is_counted=True, is_timed=True)
             return self._wait(ON_S)
-        self._follow(is_counted=True, is_timed=False)
         return self._wait(min(LOOK_S, (self._slice_ns - now) / 1e9))
 
     def _wait(self, wait_s: float) -> float:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from agent.errors import KernelError
 from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, Iterator, MapShape, ProgramSpec, ProgramType
-from agent.profilers.event_host import ClosedWindow, EventHost, Group
+from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
+from agent.profilers.tcp_connects import CONNECT_KEY, CONNECT_SUMS, rows_of_connects
 from agent.profilers.tcp_following import Following
 from agent.profilers.tcp_rows import TCP_KEY, TCP_SUMS, rows_of_endpoints
 from agent.records.event_drain import EventAccount, EventDrain
@@ -25,7 +26,7 @@ from emberwatch.v1.marks_pb2 import LossReason
 
 log = logging.getLogger(__name__)
 
-KIND = "tcp"
+KIND, STACKS_KIND = "tcp", "tcp_stack"
 RAW_TRACEPOINTS = {
     "inet_sock_set_state": "on_tcp_state",
     "tcp_receive_reset": "on_tcp_reset",
@@ -34,13 +35,31 @@ RAW_TRACEPOINTS = {
     "tcp_destroy_sock": "on_tcp_destroy",
 }
 TCP_COUNTS = np.dtype(
-    [(name, "<u8") for name in ("events", "observed", "stored", "filtered", "map_full", "map_busy", "sessions_full", "unowned", "others")]
+    [
+        (name, "<u8")
+        for name in (
+            "events",
+            "observed",
+            "stored",
+            "filtered",
+            "map_full",
+            "map_busy",
+            "sessions_full",
+            "unowned",
+            "others",
+            "stacks_taken",
+            "stacks_lost",
+        )
+    ]
 )
 """struct tcp_counts in bpf/shared/tcp_records.h: one CPU and buffer."""
 LEAST_SESSIONS, MOST_SESSIONS = 1 << 13, 1 << 17
 SESSION_SHARE = 1 << 18
 """Bytes of memory of the host for each session there is room for: 16,384 with 4 GiB, each of 192 bytes."""
 SUMS_ENTRIES, MOST_SUMS = 1024, 1 << 14
+CONNECT_ENTRIES, MOST_CONNECTS = 512, 1 << 14
+STACKS_PER_S = 100
+"""Connects a second and CPU whose stack is taken; the others are lost to the stacks, not to the sums."""
 CHUNK = 1024
 _SETTINGS = struct.Struct("<QIIQII")
 _LISTENERS, _OTHERS = 3, 0
@@ -57,8 +76,9 @@ def spec() -> ProgramSpec:
     iterators = ("bpf_iter__bpf_map_elem", "bpf_iter__task_file")
     return ProgramSpec(
         source="tcp.bpf.c",
-        functions=dict.fromkeys(RAW_TRACEPOINTS.values(), ProgramType.RAW_TRACEPOINT) | dict.fromkeys(iterators, ProgramType.ITERATOR),
-        maps=("tcp_settings", "tcp_sessions", "closed_sessions", "tcp_listeners", "tcp_sums", "tcp_counts"),
+        functions=dict.fromkeys((*RAW_TRACEPOINTS.values(), "on_tcp_connect"), ProgramType.RAW_TRACEPOINT)
+        | dict.fromkeys(iterators, ProgramType.ITERATOR),
+        maps=("tcp_settings", "tcp_sessions", "closed_sessions", "tcp_listeners", "tcp_sums", "tcp_counts", "tcp_connects"),
         defines={"TCP_SESSION_ENTRIES": session_entries(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))},
     )
 
@@ -72,6 +92,11 @@ class TcpProfiler:
         sums = MapShape("tcp_sums", TCP_KEY, TCP_SUMS, MOST_SUMS, CHUNK)
         self._sums = BufferedMap(self._program.map("tcp_sums"), sums, SUMS_ENTRIES)
         closing.callback(self._sums.close)
+        connects = MapShape("tcp_connects", CONNECT_KEY, CONNECT_SUMS, MOST_CONNECTS, CHUNK)
+        self._connects = BufferedMap(self._program.map("tcp_connects"), connects, CONNECT_ENTRIES)
+        closing.callback(self._connects.close)
+        host.install_finisher(Scratch.TCP, "on_tcp_connect")
+        self._most_stacks = max(1, int(STACKS_PER_S * host.settings.window_s))
         self._one_in = 1
         self._limit = Limit()
         self._before = np.zeros(kernel.possible_cpu_count(), np.uint64)
@@ -95,7 +120,7 @@ class TcpProfiler:
         """Nothing is to be done."""
 
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
-        """The one kind."""
+        """Both kinds."""
         self._settle_open_sessions(window.buffer)
         rows = rows_of_endpoints(self._sums.drain(window.buffer))
         counts = self._take_counts(window.buffer)
@@ -122,6 +147,23 @@ class TcpProfiler:
                 objects=rows.objects,
                 object_of_row=rows.object_of_row,
             ),
+            self._drain_connects(window, int(counts["stacks_lost"].sum())),
+        )
+
+    def _drain_connects(self, window: ClosedWindow, lost: int) -> EventDrain:
+        rows = rows_of_connects(self._connects.drain(window.buffer))
+        self._connects.settle(window.buffer, len(rows.keys), 0)
+        count = int(rows.columns[0].values.sum())
+        return EventDrain(
+            kind=STACKS_KIND,
+            start_ns=window.start_ns,
+            end_ns=window.end_ns,
+            keys=rows.keys,
+            columns=rows.columns,
+            account=EventAccount(count + lost, 0, {LossReason.LOSS_REASON_AGENT_OVERRUN: lost} if lost else {}),
+            stacks=window.stacks,
+            objects=rows.objects,
+            object_of_row=rows.object_of_row,
         )
 
     def tick(self) -> float | None:
@@ -133,8 +175,8 @@ class TcpProfiler:
         return self._limit
 
     def map_bytes(self) -> int:
-        """Kernel memory of the sums of both buffers."""
-        return self._sums.size_bytes()
+        """Kernel memory of sums and stacks, both buffers."""
+        return self._sums.size_bytes() + self._connects.size_bytes()
 
     def close(self) -> None:
         """Detach."""
@@ -163,7 +205,7 @@ class TcpProfiler:
             kernel.delete(self._program.map("tcp_sessions"), key.to_bytes(8, "little"))
 
     def _write_settings(self, buffer: int, finding: int = 0) -> None:
-        kernel.update(self._program.map("tcp_settings"), _KEY_ZERO, _SETTINGS.pack(0, buffer, finding, 0, self._one_in, 0))
+        kernel.update(self._program.map("tcp_settings"), _KEY_ZERO, _SETTINGS.pack(0, buffer, finding, 0, self._one_in, self._most_stacks))
 
     def _follow(self, one_in: int) -> None:
         self._one_in = one_in
@@ -190,4 +232,4 @@ class TcpProfiler:
             log.warning("connections out of sight no_room=%d without_owner=%d", full, unowned)
 
 
-GROUP = Group((KIND,), spec, TcpProfiler.start)
+GROUP = Group((KIND, STACKS_KIND), spec, TcpProfiler.start)

@@ -70,11 +70,11 @@ def rows_of_endpoints(pieces: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]
         rows[name] = keys[name]
     columns = tuple(EventColumn(name, unit, merge, sums["values"][:, at]) for at, (name, unit, merge) in enumerate(COLUMNS))
     histograms = (*histogram_columns(sums["rtts"], "rtt"), *histogram_columns(sums["connects"], "connect"))
-    objects, object_of_row = _named(keys)
+    objects, object_of_row = named_ends(keys)
     return CallRows(rows, (*columns, *(column for column in histograms if column.values.any())), objects, object_of_row)
 
 
-def _named(keys: npt.NDArray[np.void]) -> tuple[tuple[bytes, ...], npt.NDArray[np.int64]]:
+def named_ends(keys: npt.NDArray[np.void]) -> tuple[tuple[bytes, ...], npt.NDArray[np.int64]]:
     """Names of the distinct endpoints, and which one each key is of."""
     ends = np.zeros(len(keys), _END)
     for name in ("address", "port", "direction"):

@@ -148,6 +148,8 @@ struct tcp_counts {
 	u64 sessions_full; /* sockets that are not followed */
 	u64 unowned;	   /* events of sockets whose owner never showed */
 	u64 others;	   /* endpoints that were put together for want of room */
+	u64 stacks_taken;
+	u64 stacks_lost;   /* connects whose stack was not taken, or found no room */
 };
 
 struct tcp_settings {
@@ -156,7 +158,7 @@ struct tcp_settings {
 	u32 finding;  /* DIRECTION_LISTEN: listeners; else the other sockets that are there at the start */
 	u64 fences;
 	u32 one_in; /* of so many new connections one is followed: a power of two */
-	u32 padding;
+	u32 most_stacks; /* of one CPU in one window */
 };
 
 /* Key: 0. */

@@ -33,6 +33,7 @@ _KIND_WORDS = {
     "lock": ("waiting for locks", "threads", "waits"),
     "lock_hold": ("holding locks", "threads", "holds"),
     "syscall_stack": ("system calls", "threads", "calls"),
+    "tcp_stack": ("connects", "connects", "connects"),
 }
 """What is measured, what a second of it in each second is called, and what is counted."""
 

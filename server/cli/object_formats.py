@@ -25,6 +25,7 @@ _FOLDED = {
     "lock": {"group": "object", "column": "ns"},
     "lock_hold": {"group": "object", "column": "ns"},
     "syscall_stack": {"group": "object", "column": "ns"},
+    "tcp_stack": {"group": "object"},
     "offcpu": {"group": "thread", "column": "ns"},
     "runqueue": {"group": "thread", "column": "ns"},
 }

@@ -25,7 +25,7 @@ Progress = Callable[[str, float], None]
 """Told what runs and how much of it is done, 0 to 1."""
 Ask = Callable[[Api, str, float], bytes]
 """Gets an answer for a selector and the moment (unix seconds) from which on everything was recorded."""
-RECORDED_KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "lock_hold")
+RECORDED_KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "tcp_stack", "lock_hold")
 _READY_S = 60.0
 _QUIET = ("--log-level", "warning")
 _CACHE = "/var/cache/emberwatch"

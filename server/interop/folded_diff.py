@@ -95,6 +95,7 @@ class _Prefixes:
         self._nodes.clear()
         builder = TreeBuilder(self.table)
         builder.extend(parents, names)
+        del parents, names
         return builder.tree()
 
     def _columns(self) -> tuple[Indices, Indices]:
@@ -104,8 +105,10 @@ class _Prefixes:
         in_table |= {label: self.table.label(label) for label in self._numbers if isinstance(label, str)}
         numbers = np.array([0, *(in_table[one] for one in self._numbers)], np.intp)
         keys = np.fromiter(self._nodes, np.int64, len(self._nodes))
-        names = numbers[np.concatenate([[0], (keys & 0xFFFFFFFF) + 1])]
-        return np.concatenate([[ROOT], keys >> 32]), names
+        names = np.zeros(keys.size + 1, np.intp)
+        names[1:] = numbers[(keys & 0xFFFFFFFF) + 1]
+        keys >>= 32
+        return np.insert(keys, 0, ROOT), names
 
 
 def _functions(frames: list[Frame]) -> FunctionTable:

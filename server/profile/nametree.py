@@ -123,9 +123,14 @@ class TreeBuilder:
         self._name = np.concatenate([self._name, (keys & 0xFFFFFFFF).astype(np.intp)])
         self._is_called = np.concatenate([self._is_called, np.zeros(keys.size, np.bool_)])
         order = np.argsort(keys)
-        at = np.searchsorted(self._keys, keys[order])
-        self._keys = np.insert(self._keys, at, keys[order])
-        self._key_nodes = np.insert(self._key_nodes, at, order + first)
+        ordered = keys[order]
+        order += first
+        if not self._keys.size:  # Inserting takes six times the memory.
+            self._keys, self._key_nodes = ordered, order
+            return
+        at = np.searchsorted(self._keys, ordered)
+        self._keys = np.insert(self._keys, at, ordered)
+        self._key_nodes = np.insert(self._key_nodes, at, order)
 
 
 def _subtree_sizes(parent: Indices, by_level: list[Indices]) -> Indices:
@@ -137,14 +142,17 @@ def _subtree_sizes(parent: Indices, by_level: list[Indices]) -> Indices:
 
 def _preorder(parent: Indices, rank: Indices, sizes: Indices, by_level: list[Indices]) -> Indices:
     """Give each node's place: its parent's, plus one, plus the sizes of the siblings before it."""
-    order = np.argsort((parent[1:] << 32) | rank[1:]) + 1
-    sibling_sizes = sizes[order]
-    before = np.cumsum(sibling_sizes) - sibling_sizes
+    order = np.argsort((parent[1:] << 32) | rank[1:])
+    order += 1
+    before = np.cumsum(sizes[order])
+    before -= sizes[order]
     is_first = np.ones(order.size, np.bool_)
     is_first[1:] = np.diff(parent[order]) != 0
-    group_start = before[is_first][np.cumsum(is_first) - 1]
+    before -= np.maximum.accumulate(np.where(is_first, before, 0))  # it ascends: what stands before the first of the siblings
+    before += 1
     offset = np.zeros(parent.size, np.intp)
-    offset[order] = before - group_start + 1
+    offset[order] = before
+    del order, before
     position = np.zeros(parent.size, np.intp)
     for level in by_level[1:]:
         position[level] = position[parent[level]] + offset[level]

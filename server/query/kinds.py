@@ -26,6 +26,7 @@ _KNOWN = {
     "time": (ColumnInfo("switches", "count", ValueMerge.SUM), ColumnInfo("cpu_ns", "ns", ValueMerge.SUM)),
     "tcp": (ColumnInfo("events", "count", ValueMerge.SUM),),
     **dict.fromkeys(("offcpu", "runqueue", "lock", "lock_hold", "syscall", "syscall_stack"), (_COUNT, _NS)),
+    "tcp_stack": (_COUNT,),
 }
 """What can be asked of kinds that agents know and of which nothing was stored: they have no rows."""
 

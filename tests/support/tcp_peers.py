@@ -217,7 +217,15 @@ def _far() -> None:
     peer.recv(1)
     peer.close()
     reflector.wait_until_quiet()
-    _say(pid=os.getpid(), port=port, connect_s=connect_s, again=reflector.seen_again, dropped=reflector.dropped, late_s=reflector.late_s)
+    _say(
+        pid=os.getpid(),
+        port=port,
+        connect_s=connect_s,
+        again=reflector.seen_again,
+        syns=reflector.syns,
+        dropped=reflector.dropped,
+        late_s=reflector.late_s,
+    )
     sys.stdin.read()
 
 
@@ -236,7 +244,7 @@ class Reflector:
         self._segments = 0
         self.seen_again = 0
         """Segments with data that had been sent before, at least in part, each way."""
-        self.dropped = 0
+        self.dropped = self.syns = 0
         self.late_s = 0.0
         """The longest that a packet was kept beyond its delay."""
         self._busy_s = time.monotonic()
@@ -276,6 +284,7 @@ class Reflector:
         header = (packet[0] & 15) * 4
         source, target, sequence = struct.unpack_from("!HHI", packet, header)
         data_bytes = struct.unpack_from("!H", packet, 2)[0] - header - (packet[header + 12] >> 4) * 4
+        self.syns += packet[header + 13] & 0x12 == 2
         is_first_syn = packet[header + 13] & 0x12 == 2 and (source, target) not in self._ends
         end = (sequence + data_bytes) & 0xFFFFFFFF
         last = self._ends.get((source, target))

@@ -10,13 +10,13 @@ import { formatDuration } from "./units.js";
 export const TABS = Object.freeze([
   { key: "cpu", label: "CPU", kinds: ["cpu"], without: "" },
   { key: "offcpu", label: "Waiting", kinds: ["offcpu", "runqueue", "time"], without: "No agent sent waits of this service in this range." },
-  { key: "lock", label: "Locks", kinds: ["lock"], without: "No agent saw this service wait for a lock in this range." },
+  { key: "lock", label: "Locks", kinds: ["lock", "lock_hold"], without: "No agent saw this service wait for a lock in this range." },
   { key: "syscall", label: "System calls", kinds: ["syscall", "syscall_stack"], without: "No agent counted system calls of this service in this range." },
-  { key: "tcp", label: "TCP", kinds: ["tcp"], without: "No agent saw TCP connections of this service in this range." },
+  { key: "tcp", label: "TCP", kinds: ["tcp", "tcp_stack"], without: "No agent saw TCP connections of this service in this range." },
 ]);
 
 /** What stands behind a time of each kind. @type {Readonly<Record<string, string>>} */
-const SPENT_WORDS = Object.freeze({ cpu: "of CPU", offcpu: "waited", runqueue: "waited for a CPU", lock: "waited for locks", syscall: "in calls", syscall_stack: "in calls" });
+const SPENT_WORDS = Object.freeze({ cpu: "of CPU", offcpu: "waited", runqueue: "waited for a CPU", lock: "waited for locks", lock_hold: "held locks", syscall: "in calls", syscall_stack: "in calls", tcp_stack: "connects" });
 
 /** What stands behind a time of a kind: `of CPU`, `waited`. @param {string} selector that of a question, with its kind in front */
 export function spentWords(selector) {

@@ -122,10 +122,11 @@ def test_peers(tmp_path: Path) -> None:
 
 
 def test_totals_of_kinds_are_metrics() -> None:
-    totals = {("syscall", "count"): {"shop": 23, 'a"b': 7}, ("tcp", "bytes_out"): {"shop": 2**60}}
+    totals = {("syscall", "count"): {"shop": 23, 'a"b': 7}, ("tcp", "bytes_out"): {"shop": 2**60}, ("lock", "ns"): {"shop": 11}}
     store = FakeStore()
     services = AppServices(ProfileQuery(store, FakeNamer(), lambda: NOW_NS), kind_totals=lambda: totals, page_files=Path("/nonexistent"))
     text = create_app(services).test_client().get("/metrics").text
     assert 'emberwatch_syscall_count_total{service="shop"} 23.0' in text
     assert 'emberwatch_syscall_count_total{service="a\\"b"} 7.0' in text
+    assert 'emberwatch_lock_ns_total{service="shop"} 11.0' in text
     assert "# TYPE emberwatch_tcp_bytes_out_total counter" in text

@@ -20,7 +20,7 @@ def test_a_kind_that_agents_know_can_be_asked_for_before_any_was_stored() -> Non
     stored = KindInfo("lock", (ColumnInfo("count", "count", ValueMerge.SUM),))
     kinds = kinds_to_ask([stored])
     assert kinds["lock"] == stored
-    assert set(kinds) == {"cpu", "offcpu", "runqueue", "time", "lock", "lock_hold", "syscall", "syscall_stack", "tcp"}
+    assert set(kinds) == {"cpu", "offcpu", "runqueue", "time", "lock", "lock_hold", "syscall", "syscall_stack", "tcp", "tcp_stack"}
     kind = KindInfo("tcp", (ColumnInfo("connects", "count", ValueMerge.SUM),))
     assert with_columns(kind) is kind
 

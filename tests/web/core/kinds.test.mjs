@@ -20,7 +20,7 @@ const answer = {
 };
 
 test("every kind has its tab, and what is not known stands under the first", () => {
-  assert.deepEqual(["cpu", "offcpu", "runqueue", "time", "lock", "syscall_stack", "tcp", "later"].map(kinds.tabOfKind), ["cpu", "offcpu", "offcpu", "offcpu", "lock", "syscall", "tcp", "cpu"]);
+  assert.deepEqual(["cpu", "offcpu", "runqueue", "time", "lock", "syscall_stack", "tcp", "tcp_stack", "lock_hold", "later"].map(kinds.tabOfKind), ["cpu", "offcpu", "offcpu", "offcpu", "lock", "syscall", "tcp", "tcp", "lock", "cpu"]);
 });
 
 test("layers are thread-seconds per second, in the order they are stacked; the last slot may be cut", () => {
