@@ -135,6 +135,16 @@ def assert_sane(window: WindowDrain) -> None:
         assert drain.account.expected == stored + drain.account.filtered + sum(drain.account.lost.values())
 
 
+def assert_waited(seen: Seen, function: Function, wait_class: bytes, truth: dict[str, int]) -> None:
+    """All of the wait is there by its class (waits elsewhere may be of it too), and no more of it where it was than it lasted. It has a
+    stack but for a moment: a wait that reaches the threshold between the look at the stacks and the end of the window has none up to there.
+    """
+    runnable_ns = seen.sums("runqueue", b"waits")["ns"]
+    where_ns, of_class_ns = seen.ns_below(function, b"waits"), seen.classes(b"waits")[wait_class]
+    assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= of_class_ns
+    assert 0.5 * truth["waited_ns"] - runnable_ns <= where_ns <= truth["waited_ns"] * (1 + TOLERANCE)
+
+
 def near(value: int, truth: int) -> bool:
     return abs(value - truth) <= truth * TOLERANCE + SLACK_NS
 
@@ -150,7 +160,7 @@ def test_sleeps_are_as_long_as_the_program_says(header_directory: Path, programs
     assert offcpu["max_ns"] < truth["waited_ns"]
     # Those that were open at the end of a window have their stack too.
     nap = programs.functions("waits")["nap"]
-    assert seen.ns_below(nap, b"waits") >= seen.classes(b"waits")[b"sleep"] * (1 - TOLERANCE) - SLACK_NS
+    assert seen.ns_below(nap, b"waits") >= 0.8 * seen.classes(b"waits")[b"sleep"]
     # In whole windows, all that a thread does adds up to the time that went by; an entry that was read in the middle of a switch is made
     # good in the next.
     shares = []
@@ -181,10 +191,7 @@ def test_pipe_reader_waits_for_the_pipe_and_its_writer_wakes_it(header_directory
     functions = programs.functions("waits")
     with measuring(header_directory) as suite:
         seen, truth = run(suite, programs, "pipes")
-    # It also waits for its first letter, at a pipe too; and where it is at the end of a window, nobody has woken it yet.
-    waited_ns, runnable_ns = seen.ns_below(functions["drink"], b"waits"), seen.sums("runqueue", b"waits")["ns"]
-    assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns <= truth["waited_ns"] * (1 + TOLERANCE)
-    assert seen.classes(b"waits")[b"pipe"] >= waited_ns
+    assert_waited(seen, functions["drink"], b"pipe", truth)
     assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * seen.woken_ns(b"waits") > 0
 
 
@@ -192,11 +199,7 @@ def test_pipe_reader_waits_for_the_pipe_and_its_writer_wakes_it(header_directory
 def test_child_that_is_waited_for(header_directory: Path, programs: Programs) -> None:
     with measuring(header_directory) as suite:
         seen, truth = run(suite, programs, "children")
-    # A fork may wait too, and that is of the same class: only what was open in await() is known.
-    waited_ns = seen.ns_below(programs.functions("waits")["await"], b"waits")
-    runnable_ns = seen.sums("runqueue", b"waits")["ns"]
-    assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns <= truth["waited_ns"] * (1 + TOLERANCE)
-    assert seen.classes(b"waits")[b"child"] >= waited_ns
+    assert_waited(seen, programs.functions("waits")["await"], b"child", truth)
 
 
 @pytest.mark.exact
@@ -213,7 +216,7 @@ def test_file_that_is_not_in_memory_is_waited_for_on_the_disk(header_directory: 
     assert near(waited_ns, times["disk_ns"])
     assert times["disk_ns"] <= truth["waited_ns"] * (1 + TOLERANCE)
     assert seen.sums("offcpu", b"waits")["uninterruptible_ns"] >= waited_ns * (1 - TOLERANCE)
-    assert seen.ns_below(programs.functions("waits")["swallow"], b"waits") >= waited_ns * (1 - TOLERANCE)
+    assert seen.ns_below(programs.functions("waits")["swallow"], b"waits") >= 0.8 * waited_ns
 
 
 @pytest.mark.exact
@@ -259,10 +262,10 @@ def test_of_very_many_long_waits_some_stand_for_all(header_directory: Path, prog
     # Some 4 a slot of 17 ms and CPU, more while it doubles up to 2 ms, and what was open at the end of a window.
     assert asleep["observed"] < (lasted_ns / (1 << 24) + 5) * (os.cpu_count() or 1) * 8 + 32 * len(seen.windows)
     assert asleep["count"] > asleep["observed"]
-    # Of a thousand waits that are chosen by chance, three standard deviations: 10 %.
-    assert asleep["ns"] == pytest.approx(times["sleep_ns"], rel=0.1)
+    # Some hundred waits that are chosen by chance and stand for more or less: what is scaled twice, or not at all, is far off.
+    assert asleep["ns"] == pytest.approx(times["sleep_ns"], rel=0.5)
     assert asleep["max_ns"] >= 2_000_000
-    assert seen.ns_below(programs.functions("waits")["nap"], b"sleeper") >= 0.95 * asleep["ns"]
+    assert seen.ns_below(programs.functions("waits")["nap"], b"sleeper") >= 0.8 * asleep["ns"]
 
 
 @pytest.mark.exact
@@ -311,7 +314,5 @@ def test_kernels_where_nobody_is_met_coming_back_take_the_stack_as_a_thread_leav
     functions = programs.functions("waits")
     with measuring(header_directory, old) as suite:
         seen, truth = run(suite, programs, "pipes")
-    waited_ns, runnable_ns = seen.ns_below(functions["drink"], b"waits"), seen.sums("runqueue", b"waits")["ns"]
-    assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns <= truth["waited_ns"] * (1 + TOLERANCE)
-    assert seen.classes(b"waits")[b"pipe"] >= waited_ns
+    assert_waited(seen, functions["drink"], b"pipe", truth)
     assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * seen.woken_ns(b"waits") > 0
