@@ -116,3 +116,14 @@ def test_candidates(tmp_path: Path) -> None:
     run_tool("objcopy", "--only-keep-debug", program)
     with pytest.raises(BadRequest, match="neither a build id nor code"):
         list(candidates(program))
+
+
+def test_split_files_are_sent_after_the_program_that_lacks_them(tmp_path: Path, url: str) -> None:
+    made = compile_program(SOURCE, tmp_path / "app.o", "-c", "-g", "-gsplit-dwarf")
+    (tmp_path / "app.c").unlink()
+    run_tool("gcc", "-o", tmp_path / "app", made)
+    made.unlink()
+    done = run("upload", str(tmp_path), "--server", url)
+    lines = [line.split() for line in done.output.splitlines()]
+    assert [(line[0], Path(line[-5]).name) for line in lines[:-1]] == [("sent", "app"), ("sent", "app.dwo")]
+    assert done.output.splitlines()[-1] == "2 sent, 0 known already, 0 refused"
