@@ -204,8 +204,6 @@ class WaitsProfiler:
         threads = joined([*self._parts, departed_window(gone_keys, gone_sums)])
         self._open.clear()
         self._parts.clear()
-        self._window += 1
-        self._write_settings()
         whole = WaitWindow(window, share, everything, threads, self._stacks_for(everything, window.stacks), losses)
         return offcpu_drain(whole), runqueue_drain(whole), time_drain(whole)
 
@@ -240,13 +238,15 @@ class WaitsProfiler:
         if now_ns <= max(self._reported_ns, self._on_since_ns):
             return
         reports = Reports(self._host.settings.threshold_ns, self._reported_ns)
-        self._reported_ns = now_ns  # Before the read: a wait that ends in between is short of a moment, never counted twice.
+        number = self._window
+        # Before the read: a wait that ends in between is short of a moment, a thread that does keeps its entry; never counted twice.
+        self._reported_ns, self._window = now_ns, number + 1
         self._write_settings()
         tids, threads = self._read_threads()
-        is_unmet = (threads["met_window"] < self._window) & (threads["since_ns"] < self._met_all_ns)
+        is_unmet = (threads["met_window"] < number) & (threads["since_ns"] < self._met_all_ns)
         threads["state"][is_unmet] = ThreadState.DEAD  # It ended while nobody looked.
         moment = Moment(now_ns, self._on_since_ns)
-        self._parts.append(self._times.look(tids, threads, moment, self._window))
+        self._parts.append(self._times.look(tids, threads, moment, number))
         self._open.append(open_rows(threads, moment, reports))
         for tid in tids[(threads["state"] == ThreadState.DEAD) & self._times.is_told(tids)].tolist():
             kernel.delete(self._host.program.map("threads"), tid.to_bytes(4, "little"))

@@ -3,7 +3,7 @@
  * sample_ns, so that sums of time stay true whatever is left out; all that last longer are taken and stand for themselves.
  *
  * sample_ns is of a CPU: it doubles with every MOST_WALKS waits taken in a slot of 17 ms, and is halved for each slot with less than half of
- * them. A walk and that of its waker cost 10 us together: half a percent of a CPU. */
+ * them. A walk and that of its waker cost 10 us together: a quarter of a percent of a CPU, and more stacks than samples have. */
 #ifndef EMBERWATCH_SAMPLING_H
 #define EMBERWATCH_SAMPLING_H
 
@@ -11,7 +11,7 @@
 
 enum {
 	SLOT_BITS = 24,
-	MOST_WALKS = 8,
+	MOST_WALKS = 4,
 	LEAST_SAMPLE_NS = 1 << 17,
 	MOST_SAMPLE_NS = 1 << 30, /* times a random number of 32 bits it still is a u64 */
 	LONGEST_DECAY = 31,

@@ -89,7 +89,7 @@ struct wait_settings {
 	u64 threshold_ns;
 	u64 on_since_ns;    /* since when the programs have been attached */
 	u64 reported_ns;    /* until when open waits are reported */
-	u64 window;	    /* number of the window */
+	u64 window;	    /* counts the collector's looks at the sums: one a window, more in duty cycles */
 	u64 walks_left;	    /* of open waits, until the collector writes here again */
 	u64 is_beginning;   /* the iterator takes down what threads do */
 };

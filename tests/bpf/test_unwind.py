@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """User stacks of programs without frame pointers on the real kernel, against what is known of the programs."""
 
+import math
 import os
 import shutil
 import signal
@@ -108,17 +109,18 @@ def test_stacks_reach_the_bottom(observed: Observed, name: str) -> None:
         pytest.skip(f"needs {name}")
     stops = _stops(observed.walks[name])
     assert stops.total() > FEWEST_SAMPLES
-    # Two samples may fall into code without rules, or where libgcc changes stacks for an exception, however few there are: on a busy
-    # machine that is some sixty. The bench takes a thousand of each program (tests/bench/stacks.py).
+    # Some fall into code without rules, or where libgcc changes stacks for an exception. At the share that is asked for, three standard
+    # deviations more are chance; the bench takes a thousand samples of each program (tests/bench/stacks.py).
     lost = stops.total() - stops[StackStop.BOTTOM] - (stops[StackStop.CAP] if name in DEEP else 0)
-    assert lost <= max(2, stops.total() * (1 - WHOLE_SHARE)), stops
+    asked = stops.total() * (1 - WHOLE_SHARE)
+    assert lost <= max(3, asked + 3 * math.sqrt(asked)), stops
 
 
 def test_nearly_all_stacks_of_each_program_reach_the_bottom(observed: Observed) -> None:
     """Where a clock is emulated there are few samples, and one in a function without rules is soon a percent."""
     stops = {name: _stops(walks) for name, walks in observed.walks.items()}
     lost = {name: found.total() - found[StackStop.BOTTOM] - (found[StackStop.CAP] if name in DEEP else 0) for name, found in stops.items()}
-    assert {name: stops[name] for name in stops if lost[name] > max(2, 0.05 * stops[name].total())} == {}
+    assert {name: stops[name] for name in stops if lost[name] > max(3, 0.05 * stops[name].total())} == {}
 
 
 def test_outermost_frame_is_where_the_program_begins(observed: Observed) -> None:

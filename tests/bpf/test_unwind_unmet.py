@@ -22,8 +22,9 @@ from tests.support.unwind_programs import build, build_library
 from tests.support.unwinding import Observer, Walk, observing
 
 FEWEST_SAMPLES = 60
-LOST_SHARE = 0.05
-"""Of the samples of a program's first milliseconds some fall into its exec, or into code of the loader that has no rules."""
+LOST_SHARE = 0.4 if "EMBERWATCH_TESTS_EMULATED" in os.environ else 0.05
+"""Of the samples of a program's first milliseconds some fall into its exec, or into code of the loader that has no rules. In a guest of
+tests/kernels an exec takes a good part of the program's life: seen were 15 %."""
 PROGRAM_END = 1 << 32
 """The program is not position independent: its code lies below, all libraries above."""
 DEADLINE_S = 60
