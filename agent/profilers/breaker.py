@@ -104,8 +104,8 @@ class Breaker:
         self._off_until_ns = 0
         self._on_before_ns = 0
         self._duty = 1.0
-        self._window_start_ns = now_ns()
         self._switch_on()
+        self._window_start_ns = self._on_since_ns  # a first window that began before the programs did could not be whole
 
     @property
     def is_on(self) -> bool:

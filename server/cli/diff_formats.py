@@ -57,7 +57,22 @@ def _side_line(name: str, side: Json, unit: str) -> str:
     return ", ".join(words)
 
 
-def _cells(row: Json) -> tuple[str, ...]:
+def _titles(answer: Json) -> tuple[str, ...]:
+    return (*_TITLES, "a request") if _is_per_request(answer) else _TITLES
+
+
+def _is_per_request(answer: Json) -> bool:
+    return all(answer[side]["per"] and answer[side]["per"]["unit"] == "request" for side in "ab")
+
+
+def _each(row: Json, answer: Json) -> list[str]:
+    """What a request takes on both sides, when it is known how many there were."""
+    if not _is_per_request(answer):
+        return []
+    return [" -> ".join(quantity(round(row[name]), answer["unit"]) for name in ("a_per", "b_per"))]
+
+
+def _cells(row: Json, answer: Json) -> tuple[str, ...]:
     return (
         _signed(row["change"]),
         f"{_signed(row['low'])} .. {_signed(row['high'])}",
@@ -67,6 +82,7 @@ def _cells(row: Json) -> tuple[str, ...]:
         safe(row["name"]),
         safe(row["binary"]),
         safe(row["explained_by"] or ""),
+        *_each(row, answer),
     )
 
 
@@ -81,8 +97,8 @@ def _rest(answer: Json) -> list[str]:
 
 
 def _plain(answer: Json) -> str:
-    cells = [_TITLES, *map(_cells, answer["rows"])]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(_TITLES))]
+    cells = [_titles(answer), *(_cells(row, answer) for row in answer["rows"])]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
         "  ".join(cell.rjust(width) if i < _RIGHT else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True)))
         for row in cells
@@ -92,11 +108,13 @@ def _plain(answer: Json) -> str:
 
 def _rich(answer: Json, width: int) -> str:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for i, title in enumerate(_TITLES):
+    for i, title in enumerate(_titles(answer)):
         table.add_column(title, justify="right" if i < _RIGHT else "left", no_wrap=True, overflow="ellipsis", ratio=1 if i == 5 else None)
     for row in answer["rows"]:
         style = "dim" if row["is_noise"] else "dark_orange" if row["change"] > 0 else "blue"
-        table.add_row(*(Text(cell, style=style if i in {0, 4} else "dim" if row["is_noise"] else "") for i, cell in enumerate(_cells(row))))
+        table.add_row(
+            *(Text(cell, style=style if i in {0, 4} else "dim" if row["is_noise"] else "") for i, cell in enumerate(_cells(row, answer)))
+        )
     console = Console(file=io.StringIO(), width=width, force_terminal=True, highlight=False)
     with console.capture() as captured:
         for line in _head(answer):

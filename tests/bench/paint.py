@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First paint of 100,000 nodes in Chromium: the page's own modules beside d3-flame-graph and speedscope; then redraws.
+"""First paint of 100,000 and of a million nodes in Chromium: the page's own modules beside d3-flame-graph and speedscope; then redraws.
 
-Two trees: one as profiles are, of which our server sends what can be seen, and its cutting and writing are in our time; and one in which
-every node is a pixel wide, of which all three get and paint all. Timed is from the request for the data until the picture is on screen:
-transfer, parsing, layout, drawing; loading scripts is not in it. The first load of each is dropped (shaders, caches).
+Trees as profiles are, of which our server sends what can be seen, and its cutting and writing are in our time; and one in which every
+node is a pixel wide, of which all three get and paint all. Timed is from the request for the data until the picture is on screen:
+transfer, parsing, layout, drawing; loading scripts is not in it. The first load of each is dropped (shaders, caches), but of a million
+nodes there is one load a peer, which ends after LOAD_MS: a peer that has painted nothing by then counts with that.
 """
 
 import shutil
@@ -22,6 +23,7 @@ from tests.bench.trees import DrawnTree, draw_tree, wide_tree
 
 PEERS = (SPEEDSCOPE / "index.html", NODE_MODULES / "d3" / "dist" / "d3.min.js", NODE_MODULES / "d3-flame-graph" / "dist")
 NODES, ROWS = 100_000, 50
+MOST_NODES = 1_000_000
 VIEW: ViewportSize = {"width": 2000, "height": 1000}
 LOAD_MS = 60_000
 REDRAWS = 30
@@ -41,15 +43,24 @@ def run(effort: Effort) -> Iterator[Line]:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if missing or chromium is None:
         raise BenchError(f"missing: {', '.join([*missing, *([] if chromium else ['chromium'])])}; make bench installs them")
+    profile = "first paint of a profile of {nodes:,} nodes, {boxes:,} boxes"
+    rounds = max(2, effort.rounds // 2)
     scenes = (
-        _Scene("first paint of a profile of {nodes:,} nodes, {boxes:,} boxes", draw_tree(effort.rows(NODES)), is_whole=False),
-        _Scene("first paint of {nodes:,} nodes, all wide, {boxes:,} boxes", wide_tree(effort.rows(NODES) // ROWS, ROWS), is_whole=True),
+        _Scene(profile, draw_tree(effort.rows(NODES)), rounds, (1 / 7, 1 / 18)),
+        _Scene(
+            "first paint of {nodes:,} nodes, all wide, {boxes:,} boxes",
+            wide_tree(effort.rows(NODES) // ROWS, ROWS),
+            rounds,
+            (1 / 7, 1 / 18),
+            is_whole=True,
+        ),
+        _Scene(profile, draw_tree(effort.rows(MOST_NODES)), 1, (1 / 15, 1 / 80), is_bounded=True),
     )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         try:
             for scene in scenes:
-                yield from _lines(browser, scene, effort)
+                yield from _lines(browser, scene)
         finally:
             browser.close()
 
@@ -60,26 +71,39 @@ class _Scene:
 
     what: str
     drawn: DrawnTree
-    is_whole: bool
+    rounds: int
+    most: tuple[float, float]
+    """Of d3's time, and of speedscope's."""
+    is_whole: bool = False
+    is_bounded: bool = False
+    """Peers may give up."""
 
 
-def _lines(browser: Browser, scene: _Scene, effort: Effort) -> Iterator[Line]:
+def _lines(browser: Browser, scene: _Scene) -> Iterator[Line]:
     taken: dict[str, list[float]] = {name: [] for name in PATHS}
     redraws: list[float] = []
     drawn, boxes = scene.drawn, 0
     data = paint_data(weigh(drawn.tree, drawn.nodes, drawn.weights), VIEW["width"], scene.is_whole)
     with served(data) as address:
-        for turn in range(1 + max(2, effort.rounds // 2)):
+        for turn in range(1 + scene.rounds):
             for name, path in PATHS.items():
-                painted_ms, count, again = _load(browser, address + path, name)
+                is_peer = name != "ours"
+                if is_peer and scene.is_bounded and not turn:
+                    continue
+                try:
+                    painted_ms, count, again = _load(browser, address + path, name)
+                except BenchError:
+                    if not (is_peer and scene.is_bounded):
+                        raise
+                    painted_ms, count, again = LOAD_MS, 0, []
                 boxes = count if name == "ours" else boxes
                 if turn:
                     taken[name].append(painted_ms / 1000)
                     redraws += again
     medians = {name: median(times) for name, times in taken.items()}
     what = scene.what.format(nodes=len(drawn.tree) - 1, boxes=boxes)
-    yield against(what, medians["ours"], ("d3", medians["d3-flame-graph"]), MS, 1 / 7)
-    yield against(what, medians["ours"], ("speedscope", medians["speedscope"]), MS, 1 / 18)
+    yield against(what, medians["ours"], ("d3", medians["d3-flame-graph"]), MS, scene.most[0])
+    yield against(what, medians["ours"], ("speedscope", medians["speedscope"]), MS, scene.most[1])
     yield bounded(f"redraw of {boxes:,} boxes, pixels included", median(redraws) / 1000, MS, 0.050)
 
 

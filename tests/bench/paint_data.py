@@ -42,10 +42,12 @@ def _cut(weighed: WeighedTree, width_px: int) -> Json:
         column=ColumnInfo("ns", "ns", ValueMerge.SUM),
         range=TimeRange(0, 10 * 10**9),
         weighed=weighed,
+        whole=weighed.sum,
         first_calls=lambda: np.ones(len(weighed.tree), np.bool_),
         samples=weighed.sum,
         covered_s=10.0,
         quality=Quality(Losses(), StackShares(), 1, ()),
+        idle=None,
         nearest_data_s=None,
     )
     return flamegraph_json(profile, View(width_px), "", SearchMode.TEXT)
@@ -75,6 +77,7 @@ def _whole(weighed: WeighedTree) -> Json:
             "id": tree.identity.tolist(),
             "trimmed": [0] * size,
             "matched": [0] * size,
+            "inlined": [0] * size,
         },
         "ancestors": [],
         "search": None,

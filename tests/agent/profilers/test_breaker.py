@@ -77,6 +77,18 @@ def test_below_the_limit_everything_is_seen() -> None:
     assert share.scaled(np.array([7], np.uint32)).tolist() == [7]
 
 
+def test_first_window_begins_when_the_programs_are_attached() -> None:
+    class SlowHost(Host):
+        def attach(self) -> None:
+            super().attach()
+            self.now_s += 0.3
+
+    host = SlowHost(900)
+    breaker = Breaker(host, LIMIT, 10.0, host.now_ns)
+    host.run(breaker, 1)
+    assert breaker.close_window(host.now_ns()).is_whole
+
+
 def test_over_the_limit_the_busiest_cpu_pays_for_the_limit_and_no_more() -> None:
     host, breaker = _started(10_000)
     host.run(breaker, 10)

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from server.cli import diff
+from server.cli import main as commands
 from server.cli.ask import Api
 from server.cli.diff import Given, How, diff_body
 from server.cli.diff_formats import DiffFormat
@@ -111,3 +112,15 @@ def test_a_folded_file_is_read_line_by_line(tmp_path: Path, monkeypatch: pytest.
     assert compared(long, long, DiffFormat.FOLDED) == b"main;a 723 723\n"
     with pytest.raises(BadRequest, match=r"wide\.folded has a line of more than"):
         compared(wide, long, DiffFormat.FOLDED)
+
+
+def test_what_a_request_takes_stands_in_the_table_when_both_rates_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "api_at", ClientApi)
+    sides = ['cpu{version="1"}', 'cpu{version="2"}', "--from", RANGE[0], "--until", RANGE[1]]
+    rates = ["--left-rate", "7", "--right-rate", "23"]
+    done = CliRunner().invoke(main, ["diff", *sides, *rates])
+    assert done.exit_code == 0, done.output
+    # 70 and 230 samples of 10.000019 ms, and 10 s at 7 and at 23 requests a second: one sample a request on both sides.
+    assert any("main" in line and line.endswith("10 ms -> 10 ms") for line in done.output.splitlines()), done.output
+    one = CliRunner().invoke(main, ["diff", *sides, *rates[:2]]).output
+    assert "A: " in one and " -> " not in one
