@@ -225,12 +225,15 @@ def test_two_on_one_cpu_wait_for_it_half_of_the_time(header_directory: Path, pro
         seen, truth = run(suite, programs, "hogs", str(min(os.sched_getaffinity(0))))
     times, runqueue = seen.sums("time"), seen.sums("runqueue", b"waits")
     assert truth["runnable_ns"] > 0.3 * 1_500_000_000
-    # A switch is the kernel's for some moments before it is told of: on a host where many want to run there are hundreds.
+    # A switch is the kernel's for some moments before it is told of; and windows hold what was before and after the program's own measure.
     slack_ns = SLACK_NS + times["switches"] * 50_000
+    around_ns = max(0, sum(window.cpu.end_ns - window.cpu.start_ns for window in seen.windows) - truth["wall_ns"])
     for measured_ns in (times["runnable_ns"], runqueue["ns"]):
-        assert abs(measured_ns - truth["runnable_ns"]) <= truth["runnable_ns"] * TOLERANCE + slack_ns
+        assert -slack_ns <= measured_ns - truth["runnable_ns"] * (1 - TOLERANCE)
+        assert measured_ns - truth["runnable_ns"] * (1 + TOLERANCE) <= slack_ns + around_ns
     assert runqueue["count"] == sum(value for name, value in runqueue.items() if name.startswith("bucket_"))
-    assert times["cpu_ns"] + times["runnable_ns"] + times["child_ns"] == pytest.approx(truth["wall_ns"], rel=TOLERANCE, abs=10 * SLACK_NS)
+    spent_ns = times["cpu_ns"] + times["runnable_ns"] + times["child_ns"]
+    assert truth["wall_ns"] * (1 - TOLERANCE) - 10 * SLACK_NS <= spent_ns <= truth["wall_ns"] * (1 + TOLERANCE) + around_ns
 
 
 @pytest.mark.exact
