@@ -29,7 +29,7 @@ soak: $(VENV)/test-installed
 fuzz: $(VENV)/test-installed
 	$(BIN)/python -m tests.fuzz $(MUTATIONS)
 
-# Debian's kernels under emulation, each with the tests of the BPF programs: about a quarter of an hour a kernel. KERNELS="6.1" for some.
+# Debian's kernels under emulation, each with the tests of the BPF programs: about half an hour a kernel. KERNELS="6.1" for some.
 kernels: $(VENV)/kernels-installed
 	$(BIN)/python -m tests.kernels $(KERNELS)
 

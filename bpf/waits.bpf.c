@@ -12,14 +12,6 @@
 #include "shared/wait_rows.h"
 #include "shared/open_waits.h"
 
-#ifndef STACK_AS_IT_LEAVES
-#ifdef EMBERWATCH_SCHED_EXIT
-#define STACK_AS_IT_LEAVES 0
-#else
-#define STACK_AS_IT_LEAVES 1
-#endif
-#endif
-
 enum {
 	IN_INTERRUPT = 0xff0100, /* non-maskable, hard, and soft being served: include/linux/preempt.h */
 };
@@ -272,6 +264,8 @@ int on_back_walked(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!walk || !back || !counts)
 		return 0;
+	if (thread)
+		bpf_get_current_comm(&thread->comm, sizeof(thread->comm));
 #if STACK_AS_IT_LEAVES
 	if (thread) {
 		take_stack(&thread->own, walk);
@@ -283,10 +277,8 @@ int on_back_walked(struct bpf_raw_tracepoint_args *ctx)
 	__builtin_memset(&back->key, 0, sizeof(back->key));
 	take_stack(&back->key.own, walk);
 	keep_latest(&walk->process, walk->user_stack, walk->kernel_stack, walk->buffer); /* it may have slept with a lock in hand */
-	if (thread) {
-		bpf_get_current_comm(&thread->comm, sizeof(thread->comm));
+	if (thread)
 		put_rows(thread, &back->key, &back->runnable, counts);
-	}
 #endif
 	end_walk(walk);
 	return 0;

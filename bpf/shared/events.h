@@ -15,6 +15,15 @@
 #include "shared/unwind_begin.h"
 #include "shared/look.h"
 
+/* Whether a thread that waits has to be walked as it leaves its CPU: before 6.15 nothing is called when it is back. */
+#ifndef STACK_AS_IT_LEAVES
+#ifdef EMBERWATCH_SCHED_EXIT
+#define STACK_AS_IT_LEAVES 0
+#else
+#define STACK_AS_IT_LEAVES 1
+#endif
+#endif
+
 enum {
 	OWN_FRAMES = 2, /* innermost in the kernel part: the program, and what calls programs (bpf_trace_run) */
 };

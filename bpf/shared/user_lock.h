@@ -133,6 +133,16 @@ static __always_inline void walk_holder(struct bpf_raw_tracepoint_args *ctx, str
 	end_walk(walk);
 }
 
+/* The same of whoever holds a lock, if it is such a thread and not many were walked lately. */
+static __always_inline void look_at_holder(struct bpf_raw_tracepoint_args *ctx, struct task_struct *owner, struct process_key *process)
+{
+	int zero = 0;
+	struct settings *setting = settings.lookup(&zero);
+
+	if (owner && setting && setting->is_unwinding && is_blocked(owner) && may_walk_holder())
+		walk_holder(ctx, owner, process);
+}
+
 /* Whether the thread that leaves could go on: it was preempted, or gave way on its way back to user space. */
 static __always_inline bool is_runnable_still(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -156,10 +166,8 @@ static __always_inline void begin_futex_wait(struct bpf_raw_tracepoint_args *ctx
 	struct current_task current = {};
 	struct pt_regs regs;
 	u64 call = futex_call_of(task, &regs);
-	int zero = 0;
-	struct settings *setting = settings.lookup(&zero);
 
-	if (!is_futex_wait(call) || !read_futex(&wait, call, &regs) || !setting)
+	if (!is_futex_wait(call) || !read_futex(&wait, call, &regs))
 		return;
 	counts->events++;
 	if (!fill_own_side(&wait.own, &current)) {
@@ -180,13 +188,10 @@ static __always_inline void begin_futex_wait(struct bpf_raw_tracepoint_args *ctx
 		counts->starts_full++;
 		return;
 	}
-#ifndef EMBERWATCH_SCHED_EXIT
+#if STACK_AS_IT_LEAVES
 	walk_event(ctx, SCRATCH_FUTEX, &current, active_buffer());
 #else
-	if (!owner)
-		return;
-	if (is_blocked(owner) && setting->is_unwinding && may_walk_holder())
-		walk_holder(ctx, owner, &current.process);
+	look_at_holder(ctx, owner, &current.process);
 #endif
 }
 
@@ -229,7 +234,7 @@ int on_lock_switch(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!counts)
 		return 0;
-#ifndef EMBERWATCH_SCHED_EXIT
+#if STACK_AS_IT_LEAVES
 	{
 		struct task_struct *next = (struct task_struct *)ctx->args[2];
 		struct lock_wait *row = futex_row.lookup(&zero);
@@ -281,14 +286,20 @@ int on_futex_walked(struct bpf_raw_tracepoint_args *ctx)
 	u32 scratch = SCRATCH_FUTEX;
 	int zero = 0;
 	struct event_walk *walk = event_walks.lookup(&scratch);
-#ifndef EMBERWATCH_SCHED_EXIT
+#if STACK_AS_IT_LEAVES
 	u32 tid = bpf_get_current_pid_tgid();
 	struct futex_wait *wait = futex_waits.lookup(&tid);
+	struct process_key process;
 
 	if (!walk)
 		return 0;
-	if (wait)
+	process = walk->process;
+	end_walk(walk);
+	if (wait) {
 		take_lock_stacks(&wait->own, walk);
+		if (wait->holder.tid)
+			look_at_holder(ctx, thread_of_process(wait->holder.tid), &process);
+	}
 #else
 	struct lock_wait *row = futex_row.lookup(&zero);
 	struct lock_counts *counts = lock_counts.lookup(&zero);
@@ -297,8 +308,8 @@ int on_futex_walked(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	take_lock_stacks(&row->key.own, walk);
 	put_lock_row(row, counts);
-#endif
 	end_walk(walk);
+#endif
 	return 0;
 }
 

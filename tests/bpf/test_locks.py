@@ -22,7 +22,7 @@ from agent.records.event_drain import BUCKETS, EventDrain, WindowDrain
 from agent.runner.unwinder import Sources, Unwinder
 from agent.unwind.source import SourceSettings, TableSource
 from emberwatch.v1.marks_pb2 import LossReason
-from tests.support.kernel import assert_balanced_events
+from tests.support.kernel import assert_balanced_events, before_6_15
 from tests.support.programs import Function, Programs
 from tests.support.unwinding import Observer
 
@@ -55,10 +55,8 @@ class LockObserver(Observer):
 
 
 @contextmanager
-def observing_locks(
-    header_directory: Path, directory: Path, pid: int, rate_hz: int = 99, group: Group = locks.GROUP
-) -> Iterator[LockObserver]:
-    cpu = CpuSettings(rate_hz=rate_hz, header_directory=header_directory, limit_pids=frozenset({pid}), is_unwinding=True)
+def observing_locks(header_directory: Path, directory: Path, pid: int, group: Group = locks.GROUP) -> Iterator[LockObserver]:
+    cpu = CpuSettings(rate_hz=997, header_directory=header_directory, limit_pids=frozenset({pid}), is_unwinding=True)
     with ExitStack() as closing:
         suite = Suite.start(cpu, EventSettings(most_per_s=0), groups=(waits.GROUP, group))
         closing.callback(suite.close)
@@ -117,17 +115,18 @@ def share_below(
 
 
 @pytest.mark.parametrize(
-    ("function", "least_share"),
+    ("function", "least_share", "group"),
     # One that runs is known by its last sample before the waiter runs again, which may come after it let go.
-    [("hold_asleep", 0.95), ("hold_busy", 0.8)],
+    [("hold_asleep", 0.95, locks.GROUP), ("hold_asleep", 0.95, before_6_15(locks.GROUP)), ("hold_busy", 0.8, locks.GROUP)],
+    ids=["asleep", "asleep before 6.15", "busy"],
 )
 def test_waits_for_a_mutex_are_timed_and_its_holder_is_named(
-    header_directory: Path, programs: Programs, tmp_path: Path, function: str, least_share: float
+    header_directory: Path, programs: Programs, tmp_path: Path, function: str, least_share: float, group: Group
 ) -> None:
     arguments = ("busy",) if function == "hold_busy" else ()
     with (
         programs.running("mutex", *arguments) as process,
-        observing_locks(header_directory, tmp_path, process.pid, rate_hz=997) as observer,
+        observing_locks(header_directory, tmp_path, process.pid, group) as observer,
     ):
         observer.meet_until_tables_are_there({process.pid})
         (waited_ns,) = let_run(observer, process)

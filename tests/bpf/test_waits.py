@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -17,8 +17,9 @@ import pytest
 from agent.profilers.cpu import CpuSettings
 from agent.profilers.event_host import EventSettings, Group
 from agent.profilers.suite import Suite
-from agent.profilers.waits import GROUP, spec
+from agent.profilers.waits import GROUP
 from agent.records.event_drain import EventDrain, WindowDrain
+from tests.support.kernel import before_6_15
 from tests.support.programs import Function, Programs
 
 DEADLINE_S = 60
@@ -257,8 +258,9 @@ def test_wait_that_began_before_us_has_its_class_and_its_stack(header_directory:
 
 
 @pytest.mark.exact
-def test_of_very_many_long_waits_some_stand_for_all(header_directory: Path, programs: Programs) -> None:
-    with measuring(header_directory, most_per_s=1_000_000) as suite:  # which nobody reaches
+@pytest.mark.parametrize("group", [GROUP, before_6_15(GROUP)], ids=["coming back", "leaving"])
+def test_of_very_many_long_waits_some_stand_for_all(header_directory: Path, programs: Programs, group: Group) -> None:
+    with measuring(header_directory, group, most_per_s=1_000_000) as suite:  # which nobody reaches
         seen, _ = run(suite, programs, "crowd")
     asleep, times = seen.sums("offcpu", b"sleeper"), seen.sums("time")
     lasted_ns = sum(window.cpu.end_ns - window.cpu.start_ns for window in seen.windows)
@@ -313,9 +315,8 @@ def test_kernel_looks_away_when_a_cpu_has_seen_enough(header_directory: Path, pr
 
 @pytest.mark.exact
 def test_kernels_where_nobody_is_met_coming_back_take_the_stack_as_a_thread_leaves(header_directory: Path, programs: Programs) -> None:
-    old = replace(GROUP, spec=lambda: replace(spec(), defines={**spec().defines, "STACK_AS_IT_LEAVES": 1}, optional={}))
     functions = programs.functions("waits")
-    with measuring(header_directory, old) as suite:
+    with measuring(header_directory, before_6_15(GROUP)) as suite:
         seen, truth = run(suite, programs, "pipes")
     assert_waited(seen, functions["drink"], b"pipe", truth)
     assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * seen.woken_ns(b"waits") > 0

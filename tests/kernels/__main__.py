@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs/kernels.md"
 PACKAGES = ROOT / ".venv/kernels"
 BUSYBOX = Path("/bin/busybox")
-LIMIT_S = 1500.0
+LIMIT_S = 3600.0
 SUITE = "tests/bpf"
 SCRIPT = """cd {root} || exit 2
 export TMPDIR=/run PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 EMBERWATCH_TESTS_EMULATED=1

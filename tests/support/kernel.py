@@ -2,11 +2,13 @@
 """Whether the real kernel can be asked in tests, and what a profile of it must satisfy."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from agent.kernel.attempts import has_bcc
+from agent.profilers.event_host import Group
 from agent.records.drain import CpuDrain
 from agent.records.event_drain import EventDrain
 from emberwatch.v1 import batch_pb2 as pb
@@ -22,6 +24,12 @@ def lacking_for_bpf() -> str:
     if not Path("/sys/kernel/btf/vmlinux").exists():
         return "needs a kernel with BTF"
     return ""
+
+
+def before_6_15(group: Group) -> Group:
+    """The same as kernels load it where nothing is called when a thread is back on a CPU."""
+    spec = group.spec()
+    return replace(group, spec=lambda: replace(spec, defines={**spec.defines, "STACK_AS_IT_LEAVES": 1}, optional={}))
 
 
 def assert_conserved(drain: CpuDrain) -> None:

@@ -2,9 +2,10 @@
 """Programs that wait for locks in a known way."""
 
 LOCK_SOURCES = {
-    # Spins until it is told to begin. Then 23 times: thread "keeper7" takes a mutex and holds it for 60 ms in hold_asleep(), or with an
-    # argument 60 ms of CPU in hold_busy(); from there on thread "waiter3" waits for it in want_lock(). They take turns by semaphores,
-    # which are futexes and no locks. Prints the ns that the waiter measured itself. A hundred threads that do nothing came before them.
+    # Spins until it is told to begin. Then 23 times: thread "keeper7" takes a mutex and holds it for 40 ms in hold_asleep(), or with an
+    # argument 60 ms of CPU in hold_busy(), longer if need be until thread "waiter3" waits for it in want_lock(). They take turns by
+    # semaphores, which are futexes and no locks. Prints the ns that the waiter measured itself. A hundred threads that do nothing came
+    # before them.
     "mutex": """
 #include <poll.h>
 #include <pthread.h>
@@ -21,10 +22,17 @@ static long long now_ns(clockid_t clock)
 	clock_gettime(clock, &at);
 	return at.tv_sec * 1000000000ll + at.tv_nsec;
 }
+static int is_wanted(void) /* as glibc says it: the waiter came late on a busy host */
+{
+	return __atomic_load_n(&lock.__data.__lock, __ATOMIC_RELAXED) == 2;
+}
 __attribute__((noinline)) void hold_asleep(void)
 {
-	struct timespec nap = {0, 60000000};
+	struct timespec nap = {0, 20000000};
 	sem_post(&go);
+	nanosleep(&nap, 0);
+	while (!is_wanted())
+		nanosleep(&nap, 0);
 	nanosleep(&nap, 0);
 	asm volatile("");
 }
@@ -32,7 +40,7 @@ __attribute__((noinline)) void hold_busy(void)
 {
 	long long until_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + 60000000;
 	sem_post(&go);
-	while (now_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns)
+	while (now_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns || !is_wanted())
 		work(1000);
 	asm volatile("");
 }
