@@ -198,6 +198,7 @@ def test_limit_of_holds_is_of_all_system_calls(header_directory: Path, programs:
         assert breaker.is_cycling
 
 
+@pytest.mark.alike
 def test_waits_that_find_no_room_are_lost_and_nothing_else_is(
     header_directory: Path, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
