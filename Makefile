@@ -49,7 +49,7 @@ $(VENV)/installed: pyproject.toml
 # What the tests build and look with, beside what the program needs. The compilers (some 150 MB to fetch) build the programs whose names,
 # inlined calls and lines are compared with what llvm-symbolizer and addr2line say.
 TEST_TOOLS := clang++:clang llvm-symbolizer:llvm ld.lld:lld rustc:rustc gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl debuginfod:debuginfod dwz:dwz
-$(VENV)/test-installed: $(VENV)/installed
+$(VENV)/test-installed: $(VENV)/installed Makefile
 	@missing=; for pair in $(TEST_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  test -e /usr/include/stdlib.h || missing="$$missing libc6-dev"; \
 	  if [ -n "$$missing" ]; then echo "install     $$missing"; \
@@ -60,7 +60,7 @@ $(VENV)/test-installed: $(VENV)/installed
 
 # Compilers and runtimes whose stacks are walked; Go's comes from PyPI.
 BENCH_TOOLS := perf:linux-perf bpftrace:bpftrace musl-gcc:musl-tools javac:default-jdk-headless llvm-gsymutil-19:llvm-19
-$(VENV)/bench-installed: $(VENV)/test-installed
+$(VENV)/bench-installed: $(VENV)/test-installed Makefile
 	@missing=; for pair in $(BENCH_TOOLS); do command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; done; \
 	  test -e /usr/share/perl5/Devel/NYTProf/flamegraph.pl || missing="$$missing libdevel-nytprof-perl"; \
 	  if [ -n "$$missing" ]; then echo "install     $$missing"; $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi

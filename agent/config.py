@@ -18,9 +18,9 @@ Value = TypeVar("Value", str, int, bool)
 _HOST_BYTES = 256
 """What the server takes as the value of a label."""
 KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "tcp_stack", "lock_hold")
+"""All there are, whether this kernel offers them or not."""
 ON_DEMAND = ("lock_hold",)
 """Kinds that run only when they are named."""
-"""All there are, whether this kernel offers them or not."""
 WAIT_CLASSES = ("lock", "disk", "net", "pipe", "poll", "sleep", "page", "child", "other")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 Check = Callable[[Any], str | None]

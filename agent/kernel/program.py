@@ -16,13 +16,14 @@ from agent.kernel.perf_event import possible_cpu_count
 from agent.kernel.release import running_release
 from agent.kernel.ring import RingReader
 from agent.kernel.spec import Hazard, LoadedProgram, ProgramSpec, ProgramType
-from agent.kernel.symbol_names import SymbolNames, symbol_names
+from agent.kernel.symbol_names import START_TIMEOUT_S, SymbolNames, symbol_names
 from agent.kernel.system import require_supported_machine
 from agent.kernel.timers import CpuTimers
 from agent.kernel.unwind_maps import UNWIND_MAPS, UnwindMaps, Walker
 
 __all__ = [
     "BUFFERS",
+    "START_TIMEOUT_S",
     "UNWIND_MAPS",
     "BufferedMap",
     "CpuTimers",

@@ -22,8 +22,10 @@ from agent.kernel.kallsyms import read_kallsyms
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 5.0
 """It takes some tenths of a second, and the end of a window waits for it."""
+START_TIMEOUT_S = 30.0
+"""What a start may wait for it, on a host that is overloaded."""
 _LINE = re.compile(rb"^([0-9a-f]{1,16}) (.) ([^\t\n]+)", re.MULTILINE)
 _TRACING = b"__traceiter_"
 _DATA_TYPES = b"bBdDgGrRsSvV"
@@ -46,13 +48,13 @@ class SymbolNames:
     """False when the child did not answer in time: another time it may."""
 
 
-def symbol_names(addresses: Sequence[int]) -> SymbolNames:
+def symbol_names(addresses: Sequence[int], timeout_s: float | None = None) -> SymbolNames:
     """Names of `addresses`, and where named data lies. What cannot be had is unknown: this never raises."""
     unknown = SymbolNames((b"",) * len(addresses), 0, 0, is_answer=False)
     command = [sys.executable, "-P", "-m", "agent.kernel.symbol_names"]
     asked = np.array(addresses, "<u8").tobytes()
     try:
-        answer = subprocess.run(command, input=asked, capture_output=True, timeout=_TIMEOUT_S, check=True).stdout
+        answer = subprocess.run(command, input=asked, capture_output=True, timeout=timeout_s or _TIMEOUT_S, check=True).stdout
         head, traced, *names = answer.split(b"\n")
         start, end = (int(word, 16) for word in head.split())
         places = [int(word, 16) for word in traced.split()]

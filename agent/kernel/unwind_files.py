@@ -56,8 +56,8 @@ class UnwindFiles:
         value = _value(segments, walk)
         if value is None:
             return
-        self._stamps[binary_id] = tuple(stamps)
-        for stamp in stamps:
+        self._stamps[binary_id] = tuple(dict.fromkeys(stamps))
+        for stamp in self._stamps[binary_id]:
             self._claims.setdefault(stamp, _Claims()).values[binary_id] = value
             self._write(stamp)
 

@@ -65,8 +65,9 @@ class BinaryCache:
             return None if fd is None else os.dup(fd)
 
     def files_of(self, binary_id: BinaryId) -> tuple[FileStamp, ...]:
-        """The files that were found to be this binary, as they were then."""
-        return tuple(FileStamp(inode, size, ctime_ns) for _, inode, size, _, ctime_ns in self._files.get(binary_id, ()))
+        """The files that were found to be this binary, as they were then: each once, on however many devices it is seen."""
+        found = (FileStamp(inode, size, ctime_ns) for _, inode, size, _, ctime_ns in self._files.get(binary_id, ()))
+        return tuple(dict.fromkeys(found))
 
     def release(self, binary_id: BinaryId) -> None:
         """The server has answered: the file need not be kept open."""

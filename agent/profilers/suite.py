@@ -65,7 +65,7 @@ class Suite:
             closing.callback(profiler.close)
             suite = cls(profiler, closing)
             if specs:
-                symbols = kernel.symbol_names(())
+                symbols = kernel.symbol_names((), kernel.START_TIMEOUT_S)
                 suite._tracing = np.array(symbols.tracing, np.uint64).reshape(-1, 2)
                 suite._start_groups(EventHost(program, events, now_ns, symbols), list(zip(wanted, specs, strict=True)))
             suite._closing = closing.pop_all()

@@ -68,6 +68,11 @@ class _Links:
             kernel.close(self._return)
             self._return = None
 
+    def detach(self) -> None:
+        """Close what is attached."""
+        kernel.close(*(link for link in (self._call, self._return) if link is not None))
+        self._call = self._return = None
+
     def write_settings(self) -> None:
         """Starts before the ends of calls were attached are not believed."""
         is_counting = int(self._step is Step.COUNTS)
@@ -118,6 +123,7 @@ class SyscallProfiler:
             kernel.update(program.map("waiting_calls"), word.to_bytes(4, "little"), bits.to_bytes(8, "little"))
         host.install_finisher(Scratch.SYSCALL, "on_call_stack")
         self._links = _Links(host)
+        closing.callback(self._links.detach)  # Of whatever was attached when a later step fails.
         settings = host.settings
         budget = settings.calls_share if settings.most_per_s else 0.0
         self._budget = CallBudget(self._links, budget, settings.window_s, host.now_ns)

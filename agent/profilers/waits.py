@@ -89,11 +89,7 @@ class WaitLinks:
     def attach(self) -> None:
         program = self._host.program
         try:
-            for tracepoint, function in (
-                ("sched_wakeup_new", "on_wakeup_new"),
-                ("sched_waking", "on_waking"),
-                ("sched_switch", "on_switch"),
-            ):
+            for tracepoint, function in _HOOKS:
                 self._links.append(program.open_raw_tracepoint(tracepoint, function))
         except KernelError:
             self.detach()
@@ -146,7 +142,8 @@ class WaitsProfiler:
         self._lost_before = self._links.counts()
         try:
             self._breaker = Breaker(self, host.settings.most_per_s, host.settings.window_s, host.now_ns, self)
-        except KernelError:
+        except (KernelError, OSError):
+            self._links.detach()
             self._close_maps()
             raise
 

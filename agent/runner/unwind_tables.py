@@ -175,6 +175,7 @@ class ResidentTables:
         packed = self._maps.pack(found)
         if packed is None:
             table.placed = TableMiss.TOO_LARGE if len(found.addresses) else TableMiss.NO_RULES
+            self._tell_of_files(table)
             return
         place = self._maps.put_table(packed)
         table.rows_wanted = 0 if place is not None else len(packed.rows)

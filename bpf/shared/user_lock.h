@@ -26,6 +26,8 @@ struct futex_wait {
 	u64 lock;
 	u32 type;
 	u32 buffer; /* that holds the stacks of the holder */
+	u32 owner_tid; /* as its own pid namespace counts, and as it stands in the lock */
+	u32 padding;
 	struct holder holder;
 	struct lock_side own; /* stacks as it left, before 6.15 */
 };
@@ -128,7 +130,7 @@ static __always_inline void walk_holder(struct bpf_raw_tracepoint_args *ctx, str
 	if (at) {
 		take_registers(at, regs, &code_segment);
 		if (is_64_bit(code_segment))
-			event_unwinders.call(ctx, 0);
+			event_unwinders.call(ctx, WALKER_UNWIND);
 	}
 	end_walk(walk);
 }
@@ -161,7 +163,7 @@ static __always_inline bool is_runnable_still(struct bpf_raw_tracepoint_args *ct
 static __always_inline void begin_futex_wait(struct bpf_raw_tracepoint_args *ctx, struct lock_counts *counts)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task(), *owner = 0;
-	u32 tid = bpf_get_current_pid_tgid(), owner_tid;
+	u32 tid = bpf_get_current_pid_tgid();
 	struct futex_wait wait = {};
 	struct current_task current = {};
 	struct pt_regs regs;
@@ -175,9 +177,9 @@ static __always_inline void begin_futex_wait(struct bpf_raw_tracepoint_args *ctx
 		counts->filtered++;
 		return;
 	}
-	owner_tid = owner_in(&wait);
-	if (owner_tid)
-		owner = thread_of_process(owner_tid);
+	wait.owner_tid = owner_in(&wait);
+	if (wait.owner_tid)
+		owner = thread_of_process(wait.owner_tid);
 	if (owner == task)
 		owner = 0; /* a lock that was left: an owner does not wait for itself */
 	if (owner)
@@ -298,7 +300,7 @@ int on_futex_walked(struct bpf_raw_tracepoint_args *ctx)
 	if (wait) {
 		take_lock_stacks(&wait->own, walk);
 		if (wait->holder.tid)
-			look_at_holder(ctx, thread_of_process(wait->holder.tid), &process);
+			look_at_holder(ctx, thread_of_process(wait->owner_tid), &process);
 	}
 #else
 	struct lock_wait *row = futex_row.lookup(&zero);

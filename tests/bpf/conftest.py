@@ -12,9 +12,9 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is not `exact` is `shape`, and runs in every guest of the kernel matrix too."""
+    """What is neither `exact` nor `alike` is `shape`, and runs in every guest of the kernel matrix too."""
     for item in items:
-        if item.path.is_relative_to(HERE) and item.get_closest_marker("exact") is None:
+        if item.path.is_relative_to(HERE) and not any(map(item.get_closest_marker, ("exact", "alike"))):
             item.add_marker("shape")
 
 

@@ -254,7 +254,7 @@ def test_nothing_is_left_in_the_kernel_after_close(header_directory: Path) -> No
         objects = own_kernel_objects()
         assert profiler.map_bytes() > 0
         assert profiler.loader_peak_bytes > 30 << 20
-    assert len(objects["prog_id"]) == 4 and len(objects["map_id"]) >= 10
+    assert len(objects["prog_id"]) >= 4 and len(objects["map_id"]) >= 10
     until = time.monotonic() + 5
     while time.monotonic() < until:  # They are freed after a grace period.
         left = objects["prog_id"] & ids(Command.PROG_GET_NEXT_ID), objects["map_id"] & ids(Command.MAP_GET_NEXT_ID)

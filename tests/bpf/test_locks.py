@@ -159,6 +159,7 @@ def test_holds_are_timed_and_named_by_where_they_end(header_directory: Path, pro
     assert share_below(drain, drain.keys, rows, programs.functions("holders")["keep_lock"]) == 1
 
 
+@pytest.mark.alike
 def test_waits_that_find_no_room_are_lost_and_nothing_else_is(
     header_directory: Path, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_calls_errors_and_times_are_those_of_the_program(suite: Suite, programs:
     assert sum(rows[b"nanosleep"].get(f"bucket_{bucket:02}", 0) for bucket in range(15)) == 0  # bucket 15 begins at 16.4 ms
 
 
+@pytest.mark.alike
 def test_what_the_cache_cannot_hold_is_neither_lost_nor_doubled(suite: Suite, programs: Programs) -> None:
     with programs.running("strange_calls") as process:
         let_run(process)
@@ -97,6 +98,7 @@ def test_what_the_cache_cannot_hold_is_neither_lost_nor_doubled(suite: Suite, pr
     assert strange == {b"syscall_%d:ENOSYS" % number: 7 for number in range(600, 800)}
 
 
+@pytest.mark.alike
 def test_unfinished_call_counts_in_the_window_of_its_end(suite: Suite, programs: Programs) -> None:
     with programs.running("strange_calls") as process:
         until_s = time.monotonic() + DEADLINE_S
@@ -113,6 +115,7 @@ def test_unfinished_call_counts_in_the_window_of_its_end(suite: Suite, programs:
     assert rows[b"read"]["max_ns"] >= least_ns
 
 
+@pytest.mark.alike
 def test_threads_in_one_place_are_told_apart(suite: Suite, programs: Programs) -> None:
     links = profiler_of(suite)._links
     whole = links.place_mask
@@ -149,6 +152,7 @@ def test_children_and_programs_have_calls_of_their_own(suite: Suite, programs: P
     assert programs_of[0] != programs_of[1]
 
 
+@pytest.mark.alike
 def test_calls_that_find_no_room_are_lost_by_reason(header_directory: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syscall, "SPILLED_ENTRIES", 8)
     monkeypatch.setattr(syscall, "MOST_SPILLED", 8)
@@ -163,6 +167,7 @@ def test_calls_that_find_no_room_are_lost_by_reason(header_directory: Path, prog
     assert calls.account.filtered > 0
 
 
+@pytest.mark.alike
 def test_updates_that_the_kernel_refuses_are_counted(header_directory: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a busy bucket does it (-EBUSY), every tenth time or so (A19)."""
     update = "bpf_map_update_elem(inner, &slot->key, &slot->sums, BPF_NOEXIST)"
@@ -193,6 +198,7 @@ def limited_to(header_directory: Path, step: Step, monkeypatch: pytest.MonkeyPat
         yield suite
 
 
+@pytest.mark.alike
 def test_over_the_budget_calls_are_counted_exactly_without_their_times(
     header_directory: Path, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ def test_connections_and_bytes_are_exact_and_belong_to_who_opened_them(suite: Su
     assert set(server) == {b"in :%d" % said["port"]}
 
 
+@pytest.mark.alike
 def test_windows_that_end_amid_connections_lose_and_double_nothing(suite: Suite) -> None:
     """Sockets close while the collector goes through the open ones."""
     with scenario("talk") as (process, go):
@@ -185,6 +186,7 @@ def test_delay_and_loss_are_those_of_the_way(suite: Suite) -> None:
     assert sum(out.get(f"rtt_{bucket:02}", 0) for bucket in range(16)) == 0  # bucket 16 begins at 32.8 ms
 
 
+@pytest.mark.alike
 def test_where_a_part_is_followed_it_stands_for_all(header_directory: Path) -> None:
     with suite_of_tcp(header_directory) as suite, scenario("talk") as (_, go):
         ((_group, profiler),) = suite._groups
@@ -202,6 +204,7 @@ def test_where_a_part_is_followed_it_stands_for_all(header_directory: Path) -> N
     assert 0.4 < limit.seen < 1  # listeners are always followed
 
 
+@pytest.mark.alike
 def test_endpoints_without_room_are_put_together(header_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp, "SUMS_ENTRIES", 8)
     monkeypatch.setattr(tcp, "MOST_SUMS", 8)

@@ -196,6 +196,18 @@ def test_pipe_reader_waits_for_the_pipe_and_its_writer_wakes_it(header_directory
     assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * seen.woken_ns(b"waits") > 0
 
 
+def test_who_waits_for_what_and_who_wakes_him_is_known(header_directory: Path, programs: Programs) -> None:
+    """Under emulation too, where times say nothing."""
+    functions = programs.functions("waits")
+    with measuring(header_directory) as suite:
+        seen, _ = run(suite, programs, "pipes")
+    assert seen.classes(b"waits")[b"pipe"] > 0
+    assert seen.ns_below(functions["drink"], b"waits") > 0
+    assert seen.ns_below(functions["feed"], b"waits", waker=True) > 0
+    assert seen.sums("runqueue", b"waits")["count"] > 0
+    assert seen.sums("time")["pipe_ns"] > 0
+
+
 @pytest.mark.exact
 def test_child_that_is_waited_for(header_directory: Path, programs: Programs) -> None:
     with measuring(header_directory) as suite:

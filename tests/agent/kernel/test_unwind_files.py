@@ -67,6 +67,16 @@ def test_what_is_said_anew_or_taken_back_leaves_nothing_behind(kernel: FakeMap) 
     assert kernel.entries == {}
 
 
+def test_file_that_is_seen_on_several_devices_is_told_once(kernel: FakeMap) -> None:
+    """As a layer that containers share: alike in all but the device, which is no part of a stamp."""
+    files = UnwindFiles(3)
+    files.set(APP, [FILE, FILE, FILE], [CODE], WALK)
+    assert len(kernel.entries) == 1
+    files.set(APP, [FILE, FILE, FILE, FILE], [CODE], WALK)
+    files.remove(APP)
+    assert kernel.entries == {}
+
+
 def test_files_of_two_binaries_that_look_alike_are_not_told(kernel: FakeMap) -> None:
     files = UnwindFiles(3)
     files.set(APP, [FILE], [CODE], WALK)
