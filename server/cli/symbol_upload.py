@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`emberwatch symbols upload`: finds files that can name something, asks what the server has, sends the rest in pieces.
 
-A file is sent once for its build id, the one that tells most first; what the server has as good is left alone. An upload that broke
-off goes on where it stopped, also when the command is started again: its token is a hash of the file.
+A file is sent once for its build id, the one that tells most first; what the server has as good is left alone. Files with split debug data
+have no build id to ask by: they are sent each time. An upload that broke off goes on where it stopped, also when the command is started
+again: its token is a hash of the file.
 """
 
 import hashlib
@@ -142,7 +143,7 @@ def _candidate(path: Path) -> Candidate | str:
         return error.strerror or str(error)
     except Refused as refused:
         return refused.reason
-    if split:  # After the program that lacks it, so that the server knows whose it is.
+    if split.size:  # After the program that lacks it, so that the server knows whose it is.
         return Candidate(path, "", 0, Quality.EMPTY)
     build_id = (seen.build_ids.gnu or seen.build_ids.go).hex()
     if not worth_of(seen):

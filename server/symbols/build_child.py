@@ -54,7 +54,8 @@ def build(job: Job) -> BuildResult:
         is_list = job.format == symbols_pb2.UPLOAD_FORMAT_KALLSYMS
         parts = TableParts(*_kernel_symbols(job)) if is_list else elf_parts(job)
         _write(job.output, table_bytes(parts.facts, parts.symbols, parts.inlines))
-        return BuildResult(BuildStatus.OK, "", len(parts.symbols), parts.facts.quality, parts.debug_reason, parts.missing)
+        symbols, has_lines = len(parts.symbols), parts.inlines is not None
+        return BuildResult(BuildStatus.OK, "", symbols, parts.facts.quality, parts.debug_reason, parts.missing, has_lines)
     except Refused as refused:
         return BuildResult(refused.status, refused.reason)
     except TooMany as error:

@@ -66,6 +66,8 @@ class BuildResult:
     """Why a file with debug data gave names only, as "limit: ..."; "" when it gave all, or had none."""
     missing: tuple[SplitName, ...] = ()
     """Units in .dwo files that are not here; of very many only the first."""
+    has_lines: bool = False
+    """The table has lines, and the inlined calls that are known."""
 
     def to_json(self) -> bytes:
         """As the child writes it."""
@@ -84,6 +86,7 @@ def result_from_json(data: bytes) -> BuildResult | None:
             quality=Quality(fields["quality"]),
             debug_reason=str(fields["debug_reason"])[:MAX_REASON_CHARS],
             missing=tuple(SplitName(int(one), _bytes(name), _bytes(directory)) for one, name, directory in fields["missing"][:MAX_MISSING]),
+            has_lines=bool(fields["has_lines"]),
         )
     except (ValueError, KeyError, TypeError):
         return None

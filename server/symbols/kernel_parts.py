@@ -62,7 +62,7 @@ def with_listed(raw: RawSymbols, listed: Symbols, base: int) -> RawSymbols:
 
 
 def from_text(symbols: Symbols, base: int) -> Symbols:
-    """The same, counted from the start of text; code that runs once and code before it are left out."""
+    """The same, counted from the start of text. Raises Refused when there is code before it."""
     keep = symbols.starts >= np.uint64(base)
     if not keep.all():
         raise Refused(BuildStatus.UNSUPPORTED, "code before the start of text")

@@ -32,7 +32,7 @@ from server.symbols.settings import SymbolSettings
 from server.symbols.source_files import BETTER_IS_HERE, Held, SourceFiles, held_of, held_of_file, quality_of, worth_of
 from server.symbols.sources import Origin, Source
 from server.symbols.split_files import split_held
-from server.symbols.split_ids import split_ids
+from server.symbols.split_ids import U64, split_ids
 from server.symbols.table import Table, Traits
 from server.symbols.table_cache import TableCache
 from server.symbols.uploads import Delivered, SymbolUploads
@@ -159,7 +159,7 @@ class Namer:
             return known.state
         if known.state.state != NameState.NAMED:
             self._ledger.set(key, _LOOKING)
-        self._start(partial(self._make, key, known.binary), key)
+        self._remake(key)
         if known.state.quality != BEST:
             self._fetching.want_now(key)
         return _LOOKING
@@ -174,7 +174,7 @@ class Namer:
         except Refused as refused:
             raise BadRequest(f"the file is refused: {refused.reason}") from refused
         ids = split_ids(descriptor)
-        if ids:
+        if ids.size:
             return self._take_split(ids, descriptor, seen)
         held = held_of_file(seen, content_hash(descriptor))
         if not held.is_known:
@@ -186,16 +186,15 @@ class Namer:
             raise Overloaded(f"the file cannot be kept: {refusal}")
         return Taken(held.build_id.hex(), binaries, refusal == BETTER_IS_HERE)
 
-    def _take_split(self, ids: frozenset[int], descriptor: int, seen: Probe) -> Taken:
+    def _take_split(self, ids: U64, descriptor: int, seen: Probe) -> Taken:
         """Keep a .dwo or .dwp file by its units, and make the tables that lack some of them."""
         wanting = self._workshop.splits.wanting(ids)
-        refusals = {self._files.keep(split_held(one), Origin.UPLOAD, descriptor, seen) for one in {*wanting.values()} or {min(ids)}}
+        refusals = {self._files.keep(split_held(one), Origin.UPLOAD, descriptor, seen) for one in {*wanting.values()} or {int(ids[0])}}
         refused = sorted(refusals - {"", BETTER_IS_HERE})
         if refused:
             raise Overloaded(f"the file cannot be kept: {refused[0]}")
         for key in wanting:
-            known = self._ledger.get(key)
-            self._start(partial(self._make, key, None if known is None else known.binary), key, descriptor)
+            self._remake(key)
         return Taken("", len(wanting), is_known=False)
 
     def held(self, build_id: bytes) -> Quality:
@@ -270,7 +269,12 @@ class Namer:
             self._ledger.forget(key_of(binary))
         return table
 
-    def _start(self, work: Callable[[], None], key: BinaryKey, came: int | None = None) -> None:
+    def _remake(self, key: BinaryKey) -> None:
+        """Make a table anew from all there is then; many files that come for one binary at once make it once or twice."""
+        known = self._ledger.get(key)
+        self._start(partial(self._make, key, None if known is None else known.binary), key, is_remake=True)
+
+    def _start(self, work: Callable[[], None], key: BinaryKey, came: int | None = None, *, is_remake: bool = False) -> None:
         """Work on a binary in the background; `came` is the descriptor of a file that has just come for it."""
 
         def guarded() -> None:
@@ -282,7 +286,7 @@ class Namer:
 
         known = self._ledger.get(key)
         here = self._workshop.size_bytes(key, None if known is None else known.binary)
-        self._queue.add(key, here + (0 if came is None else os.fstat(came).st_size), guarded)
+        self._queue.add(key, here + (0 if came is None else os.fstat(came).st_size), guarded, is_remake=is_remake)
 
     def _look_for_news(self, key: BinaryKey, binary: BinaryInfo) -> None:
         if self._workshop.has_news(key, binary):
@@ -320,8 +324,7 @@ class Namer:
         if not keys and held.build_id:  # It may be the common file of debug files that are here.
             sharing = self._lacking().get(held.build_id, [])
             for key in sharing:
-                known = self._ledger.get(key)
-                self._start(partial(self._make, key, None if known is None else known.binary), key)
+                self._remake(key)
             return refusal, len(sharing)
         for key in keys:
             known = self._ledger.get(key)

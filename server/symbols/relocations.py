@@ -40,7 +40,8 @@ def _apply(elf: ElfFile, table: np.void, data: bytes) -> bytes:
     )
     found = found[(found["type"] != _NONE) & (found["symbol"] < symbols.size)]
     chosen = symbols[found["symbol"]]
-    homes = elf.sections["addr"].astype(np.uint64)[np.minimum(chosen["shndx"], elf.sections.size - 1)]
+    addresses = np.append(elf.sections["addr"].astype(np.uint64), np.uint64(0))
+    homes = addresses[np.minimum(chosen["shndx"], elf.sections.size)]  # SHN_ABS and the like are behind all sections: they lie in none.
     values = chosen["value"].astype(np.uint64) + homes + found["addend"].astype(np.int64).astype(np.uint64)
     out = np.frombuffer(data, np.uint8).copy()
     known = np.zeros(found.size, np.bool_)

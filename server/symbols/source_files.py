@@ -17,6 +17,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -101,6 +102,8 @@ class SourceFiles:
         self._max_bytes = max_bytes
         self._free_min_bytes = free_min_bytes
         self._lock = threading.Lock()
+        self._total_bytes: int | None = None
+        """Of all files, counted once and again whenever some must leave; None before."""
         self._root.mkdir(parents=True, exist_ok=True)
         for leftover in self._root.glob("*.part"):
             leftover.unlink(missing_ok=True)
@@ -110,7 +113,7 @@ class SourceFiles:
         size = os.fstat(descriptor).st_size
         role = Role.BINARY if found.has_code or origin == Origin.AGENT else Role.DEBUG
         content = f".{held.content_hash.hex()}" if held.content_hash else ""
-        with self._lock:
+        with self._lock, self._counted(held):
             try:
                 rivals = [path for path in self._files(held) if path.name.startswith(f"{role}.") and self._content(path) == content]
                 if any(self._worth(path) > worth_of(found) for path in rivals):
@@ -127,7 +130,6 @@ class SourceFiles:
                 for path in rivals:
                     if path != fresh:
                         path.unlink(missing_ok=True)
-                self._evict()
             except OSError as error:  # The build goes on with the descriptor it has; only the copy is missing.
                 log.warning("symbol source not kept origin=%s reason=%s", origin, error.strerror)
                 return f"it cannot be written: {error.strerror}"
@@ -135,14 +137,13 @@ class SourceFiles:
 
     def keep_list(self, key: BinaryKey, descriptor: int) -> str:
         """Keep a copy of the list of a kernel or module in place of an older one. Says why it was not kept; "" when it was."""
-        with self._lock:
+        with self._lock, self._counted(held_of(key)):
             try:
                 refusal = refusal_for_room(self._root, os.fstat(descriptor).st_size, self._free_min_bytes)
                 if not refusal:
                     place = self._place(held_of(key))
                     place.mkdir(parents=True, exist_ok=True)
                     self._copy(descriptor, place / _list_name(key))
-                    self._evict()
                 return refusal
             except OSError as error:
                 log.warning("list of symbols not kept reason=%s", error.strerror)
@@ -201,7 +202,7 @@ class SourceFiles:
 
     def drop(self, key: BinaryKey, origin: Origin) -> None:
         """Forget what an origin sent for a binary: it proved to be of no use."""
-        with self._lock:
+        with self._lock, self._counted(held_of(key)):
             for path in self._files_of(key):
                 if path.name.split(".")[1] == origin:
                     path.unlink(missing_ok=True)
@@ -250,22 +251,41 @@ class SourceFiles:
         found = []
         for path in self._root.glob("??/*"):
             with contextlib.suppress(OSError):
-                found.append((path.stat().st_mtime, path, sum(file.stat().st_size for file in path.iterdir())))
+                found.append((path.stat().st_mtime, path, _bytes_in(path)))
         return sorted(found)
+
+    @contextmanager
+    def _counted(self, held: Held) -> Iterator[None]:
+        """Keep the total right over a change to the files of one build id, and the bound: only behind it all files are looked at."""
+        place = self._place(held)
+        before = _bytes_in(place)
+        yield
+        if self._total_bytes is not None:
+            self._total_bytes += _bytes_in(place) - before
+        if self._total_bytes is None or self._total_bytes > self._max_bytes:
+            self._evict()
 
     def _evict(self) -> None:
         directories = self._directories()
         total = sum(size for _, _, size in directories)
         for _, path, size in directories[:-1]:
             if total <= self._max_bytes:
-                return
+                break
             shutil.rmtree(path, ignore_errors=True)
             total -= size
             log.info("symbol sources left the disk bytes=%d", size)
+        self._total_bytes = total
 
 
 def _list_name(key: BinaryKey) -> str:
     return f"{Role.LIST}.{Origin.AGENT}.{key.content_hash.hex()}" if key.content_hash else f"{Role.LIST}.{Origin.AGENT}"
+
+
+def _bytes_in(directory: Path) -> int:
+    try:
+        return sum(file.stat().st_size for file in directory.iterdir())
+    except OSError:
+        return 0
 
 
 def _pieces(descriptor: int) -> Iterator[bytes]:

@@ -10,19 +10,20 @@ import logging
 import os
 import tempfile
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from emberwatch.v1 import batch_pb2 as pb
 from server.store.protocol import BinaryInfo
 from server.symbols.build_result import SplitName
+from server.symbols.disk_room import refusal_for_room
 from server.symbols.identity import BinaryKey
 from server.symbols.rooted import open_in_root
 from server.symbols.settings import SymbolSettings
 from server.symbols.source_files import Held, SourceFiles
 from server.symbols.sources import close_all
-from server.symbols.split_ids import split_ids
+from server.symbols.split_ids import U64, common_ids, split_ids
 
 log = logging.getLogger(__name__)
 
@@ -50,21 +51,23 @@ class SplitFiles:
         self._lock = threading.Lock()
         self._missing: dict[BinaryKey, tuple[SplitName, ...]] = {}
         self._tried: dict[BinaryKey, frozenset[int]] = {}
-        """Ids of units that files were found for: one that is missing still is broken."""
+        """Ids of units that files were found for, or never asked for: to make the table once more would give no more of them."""
 
-    def note(self, key: BinaryKey, missing: Sequence[SplitName]) -> None:
-        """What is missing of a binary now."""
+    def note(self, key: BinaryKey, missing: Sequence[SplitName], asked: Sequence[SplitName]) -> None:
+        """What is missing of a binary now, and what was asked for: of very many units only the first are (MAX_MISSING)."""
+        behind = {one.dwo_id for one in missing}.difference(one.dwo_id for one in asked)
         with self._lock:
             if missing:
                 self._missing[key] = tuple(missing)
+                self._tried[key] = self._tried.get(key, frozenset()) | behind
             else:
                 self._missing.pop(key, None)
                 self._tried.pop(key, None)
 
-    def wanting(self, ids: Collection[int]) -> dict[BinaryKey, int]:
+    def wanting(self, ids: U64) -> dict[BinaryKey, int]:
         """The binaries that miss units with some of these ids, each with the lowest of those."""
         with self._lock:
-            common = {key: {one.dwo_id for one in missing}.intersection(ids) for key, missing in self._missing.items()}
+            common = {key: common_ids({one.dwo_id for one in missing}, ids) for key, missing in self._missing.items()}
         return {key: min(some) for key, some in common.items() if some}
 
     def has_news(self, key: BinaryKey, binary: BinaryInfo | None) -> bool:
@@ -72,42 +75,54 @@ class SplitFiles:
         with self._lock:
             missing, tried = self._missing.get(key, ()), self._tried.get(key, frozenset())
         fresh = [one for one in missing if one.dwo_id not in tried]
-        descriptor = next(self._open(key, binary, fresh), None) if fresh else None
-        if descriptor is not None:
-            os.close(descriptor)
-        return descriptor is not None
+        found = next(self._open(key, binary, fresh), None) if fresh else None
+        if found is not None:
+            os.close(found[0])
+        return found is not None
 
     def bundle(self, key: BinaryKey, binary: BinaryInfo | None, missing: Sequence[SplitName]) -> Bundle | None:
-        """What there is of the missing ones; None when there is nothing, or no room for it."""
+        """What there is of the missing ones; None when there is nothing, or no room for it.
+
+        What is left out is not looked for again until the process ends or somebody asks: it would be left out again.
+        """
         with tempfile.TemporaryFile(dir=self._settings.directory) as together:
             sizes: list[int] = []
             tried: set[int] = set()
-            for descriptor in self._open(key, binary, missing):
+            for descriptor, ids in self._open(key, binary, missing):
+                tried |= ids
                 size = os.fstat(descriptor).st_size
                 try:
-                    if sum(sizes) + size > MAX_BYTES or len(sizes) >= MAX_FILES:
-                        log.warning("split files left out binary=%s bytes=%d", key.digest, size)
+                    refusal = self._refusal(sizes, size)
+                    if refusal:
+                        log.warning("split file left out binary=%s bytes=%d reason=%s", key.digest, size, refusal)
                         continue
                     _append(together.fileno(), descriptor)
                     sizes.append(size)
-                    tried |= split_ids(descriptor)
                 except OSError as error:
                     log.warning("split file cannot be read binary=%s reason=%s", key.digest, error.strerror)
-                    return None
+                    tried.update(one.dwo_id for one in missing)
+                    sizes.clear()
+                    break
                 finally:
                     os.close(descriptor)
             with self._lock:
                 self._tried[key] = frozenset(tried)
             return Bundle(os.dup(together.fileno()), tuple(sizes)) if sizes else None
 
-    def _open(self, key: BinaryKey, binary: BinaryInfo | None, missing: Sequence[SplitName]) -> Iterator[int]:
-        """Files with units that are missing, each unit once; the caller closes them."""
+    def _refusal(self, sizes: Sequence[int], size: int) -> str:
+        """Why a file may not be put behind those of these sizes; "" when it may."""
+        if len(sizes) >= MAX_FILES or sum(sizes) + size > MAX_BYTES:
+            return f"at most {MAX_FILES} files of {MAX_BYTES} bytes together are read"
+        return refusal_for_room(self._settings.directory, size, self._settings.free_min_bytes)
+
+    def _open(self, key: BinaryKey, binary: BinaryInfo | None, missing: Sequence[SplitName]) -> Iterator[tuple[int, set[int]]]:
+        """Files with units that are missing, each unit once, and which those are; the caller closes them."""
         left = {one.dwo_id for one in missing}
         for descriptor in self._candidates(key, binary, missing, left):
-            found = left.intersection(split_ids(descriptor))
+            found = common_ids(left, split_ids(descriptor))
             left -= found
             if found:
-                yield descriptor
+                yield descriptor, found
             else:
                 os.close(descriptor)
             if not left:

@@ -153,11 +153,6 @@ class _Names:
         self._strings = raw.strings.tobytes()
         self._aliases: list[tuple[I64, I64]] = []
 
-    def text(self, row: int) -> bytes:
-        """The name of a symbol."""
-        start = int(self.raw.name_starts[row])
-        return self._strings[start : start + int(self.lengths[row])]
-
     def texts(self, rows: I64) -> list[bytes]:
         """The names of some symbols."""
         starts = self.raw.name_starts[rows]

@@ -59,7 +59,7 @@ class TableCache:
         with self._lock:
             fresh = _open(built, key)
             present = self._open.get(key) or self._load(key)
-            if present is not None and present.facts.quality > fresh.facts.quality:
+            if present is not None and _worth(present) > _worth(fresh):
                 built.unlink()
                 return present
             place = self._place(key)
@@ -122,6 +122,11 @@ class TableCache:
             path.unlink(missing_ok=True)
             total -= size
             log.info("symbol table left the cache file=%s bytes=%d", path.name, size)
+
+
+def _worth(table: Table) -> tuple[int, bool]:
+    """Of tables with equal sources the one with lines is better: the debug data of the other was too big, or broken."""
+    return table.facts.quality, table.inlines is not None
 
 
 def _open(path: Path, key: BinaryKey) -> Table:

@@ -23,6 +23,7 @@ class _Job:
     number: int
     """Of its coming: of equals the first is made first."""
     work: Callable[[], None]
+    is_remake: bool = False
     weight: float = NOT_LOOKED_AT
 
     def rank(self) -> tuple[float, bool, int]:
@@ -47,13 +48,16 @@ class WorkQueue:
         with self._changed:
             return len(self._waiting) + len(self._running)
 
-    def add(self, key: BinaryKey, size_bytes: int, work: Callable[[], None]) -> None:
-        """Do `work` on a binary whose files have so many bytes; nothing is done any more after close()."""
+    def add(self, key: BinaryKey, size_bytes: int, work: Callable[[], None], *, is_remake: bool = False) -> None:
+        """Do `work` on a binary whose files have so many bytes; nothing is done any more after close().
+
+        `is_remake` says that the work reads all there is when it runs: one that waits does for all that are added meanwhile.
+        """
         with self._changed:
-            if self._is_closed:
+            if self._is_closed or (is_remake and any(job.is_remake and job.key == key for job in self._waiting)):
                 return
             self._count += 1
-            self._waiting.append(_Job(key, size_bytes > HUGE_BYTES, self._count, work))
+            self._waiting.append(_Job(key, size_bytes > HUGE_BYTES, self._count, work, is_remake))
             self._executor.submit(self._do_one)
 
     def look_at(self, weights: Mapping[BinaryKey, float]) -> set[BinaryKey]:

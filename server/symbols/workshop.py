@@ -87,12 +87,11 @@ class Workshop:
         """Make the table of a kernel or module from its debug file, its own list, or both. None when there is neither."""
         kept = self._stores.files.open(key, ())
         listed = self._stores.files.open_list(key)
+        kept = kept if fresh is None else self._without(kept, fresh.origin)
         debug = self._open_debug_root(key)
         sources = [*([] if fresh is None else [fresh]), *debug, *kept]
         try:
-            seen = [_Seen(source, probe_or_none(source.descriptor)) for source in sources]
-            best = max(seen, key=lambda one: one.worth, default=None)
-            result = None if best is None else self._make_from_best(key, None, [best], None, listed)
+            result = self._make_from_first_good(key, sources, listed)
             is_made = result is not None and result.status == BuildStatus.OK
             if listed is None:  # The agents are asked for it: it names the kernel whatever the file is worth.
                 return result if is_made else None
@@ -106,6 +105,17 @@ class Workshop:
             close_all([*debug, *kept])
             if listed is not None:
                 os.close(listed)
+
+    def _make_from_first_good(self, key: BinaryKey, sources: Sequence[Source], listed: int | None) -> BuildResult | None:
+        """Of the source that tells most; when it is refused, of the next. None when there is none."""
+        seen = [_Seen(source, probe_or_none(source.descriptor)) for source in sources]
+        best: BuildResult | None = None
+        for one in sorted(seen, key=lambda one: -one.worth):
+            result = self._make_from_best(key, None, [one], None, listed)
+            if result.status == BuildStatus.OK:
+                return result
+            best = best or result
+        return best
 
     def take_list(self, key: BinaryKey, descriptor: int) -> BuildResult | None:
         """Keep the list of a kernel or module that an agent sent, and make the table anew."""
@@ -200,9 +210,15 @@ class Workshop:
                 again = self._build(replace(order, splits=bundle.descriptor, split_sizes=bundle.sizes))
             finally:
                 os.close(bundle.descriptor)
-            result = again if again.status == BuildStatus.OK else result
+            if not again.has_lines:  # They are too big, or broken: what was made without them stays.
+                reason = again.debug_reason or f"{again.status}: {again.reason}"
+                self.splits.note(key, missing, missing)
+                outcome = Outcome.LIMIT if reason.startswith(BuildStatus.LIMIT) else Outcome.MALFORMED
+                self._stores.history.note(key, self._stores.history.attempt(Origin.SPLIT, "", outcome, reason))
+                return replace(result, debug_reason=reason)
+            result = again
         if result.status == BuildStatus.OK:
-            self.splits.note(key, result.missing)
+            self.splits.note(key, result.missing, missing)
         if missing:
             name = os.fsdecode(result.missing[0].name).rpartition("/")[2] if result.missing else ""
             more = f" and {len(result.missing) - 1} more" if len(result.missing) > 1 else ""

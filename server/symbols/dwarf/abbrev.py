@@ -7,7 +7,7 @@ wanted values are taken by one struct call when all its forms have one size, els
 
 import operator
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from server.symbols.dwarf.constants import ADDRESS_INDEXES, LEB_FORMS, Attribute, Form, Tag
@@ -62,6 +62,9 @@ CLASSES = frozenset((Tag.CLASS_TYPE, Tag.STRUCTURE_TYPE, Tag.UNION_TYPE))
 lambda outside of all functions are passed over with the many classes there: they keep the name of their symbol."""
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 MAX_ABBREVIATIONS = 1 << 20
+MAX_ATTRIBUTES = 1 << 12
+"""Of one abbreviation; compilers give it some dozens."""
+Attributes = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(slots=True)
@@ -120,16 +123,8 @@ def parse_abbreviations(data: bytes, place: int, shape: Shape, known: dict[tuple
     """The table at `place` of .debug_abbrev; `known` remembers abbreviations by what they are made of. Raises DwarfError."""
     found: dict[int, Abbreviation] = {}
     sizes = [0] * 256
-    for _ in range(MAX_ABBREVIATIONS):
-        code, place = uleb(data, place)
-        if not code:
-            return AbbreviationTable(sizes, found)
-        tag, place = uleb(data, place)
-        if place >= len(data):
-            raise DwarfError("abbreviation is cut")
-        has_children = data[place] != 0
-        attributes, place = _attributes(data, place + 1)
-        code_bytes = max(1, (code.bit_length() + 6) // 7)
+    for code, (tag, has_children), attributes in _written(data, place):
+        code_bytes = _code_bytes(code)
         likeness = (shape, code_bytes, tag, has_children, attributes)
         entry = known.get(likeness)
         if entry is None:
@@ -138,12 +133,39 @@ def parse_abbreviations(data: bytes, place: int, shape: Shape, known: dict[tuple
         is_plain = entry.size is not None and not entry.has_children and not entry.is_code
         if is_plain and code < 0x80 and entry.size is not None:
             sizes[code] = entry.size
+    return AbbreviationTable(sizes, found)
+
+
+def find_abbreviation(data: bytes, place: int, shape: Shape, wanted: int) -> Abbreviation:
+    """The abbreviation with a code in the table at `place`; the others are passed over. Raises DwarfError."""
+    for code, kind, attributes in _written(data, place):
+        if code == wanted:
+            return _abbreviation(shape, _code_bytes(code), kind, attributes)
+    raise DwarfError(f"unknown abbreviation {wanted}")
+
+
+def _code_bytes(code: int) -> int:
+    return max(1, (code.bit_length() + 6) // 7)
+
+
+def _written(data: bytes, place: int) -> Iterator[tuple[int, tuple[int, bool], Attributes]]:
+    """Code, tag with whether there are children, and attributes, one after another."""
+    for _ in range(MAX_ABBREVIATIONS):
+        code, place = uleb(data, place)
+        if not code:
+            return
+        tag, place = uleb(data, place)
+        if place >= len(data):
+            raise DwarfError("abbreviation is cut")
+        has_children = data[place] != 0
+        attributes, place = _attributes(data, place + 1)
+        yield code, (tag, has_children), attributes
     raise DwarfError("abbreviations without end")
 
 
-def _attributes(data: bytes, place: int) -> tuple[tuple[tuple[int, int, int], ...], int]:
+def _attributes(data: bytes, place: int) -> tuple[Attributes, int]:
     found: list[tuple[int, int, int]] = []
-    while place + 1 < len(data):
+    while place + 1 < len(data) and len(found) < MAX_ATTRIBUTES:
         attribute, form = data[place], data[place + 1]
         if attribute < 0x80 and form < 0x80:  # Almost all are.
             place += 2

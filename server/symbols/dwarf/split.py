@@ -10,8 +10,11 @@ file tells where the parts of each unit lie:
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from server.symbols.dwarf.abbrev import Abbreviations
 from server.symbols.dwarf.naming import BROKEN
@@ -23,6 +26,7 @@ MAX_SLOTS = 1 << 20
 _INFO, _ABBREVIATIONS, _STRING_OFFSETS, _RANGE_LISTS = 1, 3, 6, 8
 """Numbers of sections; 8 is .debug_macro before version 5."""
 _BROKEN = (*BROKEN, struct.error)
+U32 = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +71,47 @@ def is_skeleton(unit: Unit) -> bool:
     return bool(unit.dwo_name and unit.dwo_id)
 
 
-def index_rows(index: bytes, byte_order: str) -> dict[int, dict[int, int]]:
-    """Offsets by number of section, by id of the unit. Raises struct.error, DwarfError."""
+def index_ids(index: bytes, byte_order: str) -> npt.NDArray[np.uint64]:
+    """Ids of the units. Raises struct.error, DwarfError."""
+    return _index_columns(index, byte_order)[0]
+
+
+def _index_rows(index: bytes, byte_order: str) -> Iterator[tuple[int, dict[int, int]]]:
+    """The id of each unit with its offsets by number of section. Raises struct.error, DwarfError."""
+    ids, rows, sections, offsets = _index_columns(index, byte_order)
+    for dwo_id, row in zip(ids.tolist(), rows.tolist(), strict=True):
+        yield dwo_id, dict(zip(sections, offsets[row].tolist(), strict=True))
+
+
+def _index_columns(index: bytes, byte_order: str) -> tuple[npt.NDArray[np.uint64], U32, list[int], U32]:
+    """Ids of the units, the row of each from 0, numbers of sections, offsets by row and section; views where that is possible.
+
+    A row that is named twice is refused, as are more ids than units: a small file would give very many of them.
+    """
     order = "<" if byte_order == "little" else ">"
     version, columns, units, slots = struct.unpack_from(order + "4I", index)
     if struct.unpack_from(order + "H", index)[0] != 5 and version != 2:
         raise DwarfError(f"index of version {version}")
     if slots > MAX_SLOTS or units > slots or columns > 16 or len(index) < 16 + 12 * slots + 4 * columns * (1 + 2 * units):
         raise DwarfError(f"index of {units} units in {slots} slots is cut")
-    ids = struct.unpack_from(f"{order}{slots}Q", index, 16)
-    rows = struct.unpack_from(f"{order}{slots}I", index, 16 + 8 * slots)
-    sections = struct.unpack_from(f"{order}{columns}I", index, 16 + 12 * slots)
-    offsets = struct.unpack_from(f"{order}{columns * units}I", index, 16 + 12 * slots + 4 * columns)
-    return {
-        dwo_id: dict(zip(sections, offsets[(row - 1) * columns : row * columns], strict=True))
-        for dwo_id, row in zip(ids, rows, strict=True)
-        if 0 < row <= units
-    }
+    ids = np.frombuffer(index, f"{order}u8", slots, 16)
+    rows = np.frombuffer(index, f"{order}u4", slots, 16 + 8 * slots)
+    sections = np.frombuffer(index, f"{order}u4", columns, 16 + 12 * slots)
+    offsets = np.frombuffer(index, f"{order}u4", columns * units, 16 + 12 * slots + 4 * columns)
+    is_used = rows > 0
+    ids, rows = ids[is_used].astype(np.uint64), rows[is_used].astype(np.uint32)
+    if rows.size > units or int(rows.max(initial=0)) > units or np.unique(rows).size != rows.size:
+        raise DwarfError(f"index of {units} units names {rows.size}, or one twice")
+    return ids, rows - np.uint32(1), sections.tolist(), offsets.astype(np.uint32).reshape(units, columns)
 
 
 def _indexed(data: DebugData) -> dict[int, UnitHeader]:
     found: dict[int, UnitHeader] = {}
     try:
-        rows = index_rows(data.unit_index, data.byte_order)
+        rows = list(_index_rows(data.unit_index, data.byte_order))
     except _BROKEN:
         return found
-    for dwo_id, offsets in rows.items():
+    for dwo_id, offsets in rows:
         try:
             header = header_at(data, offsets[_INFO])
         except (*_BROKEN, KeyError):

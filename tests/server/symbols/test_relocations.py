@@ -47,3 +47,20 @@ def test_unknown_kinds_and_places_outside_are_refused(tmp_path: Path) -> None:
         made.write_bytes(damaged)
         with pytest.raises(Refused, match=words):
             section(made, ".debug_info")
+
+
+def test_an_absolute_symbol_lies_in_no_section(tmp_path: Path) -> None:
+    for name, words in (
+        ("use", '__asm__(".section .debug_other\\n.quad place + 7");'),
+        ("place", '__asm__(".globl place\\nplace = 0x2300");'),
+    ):
+        compile_program(words, tmp_path / f"{name}.o", "-c")
+    made = tmp_path / "both.o"
+    run_tool("ld", "-r", "-o", made, tmp_path / "use.o", tmp_path / "place.o")
+    assert " ABS place" in run_tool("readelf", "-sW", made)
+    damaged = bytearray(made.read_bytes())
+    # Elf64_Ehdr: e_shoff u64 at 40, e_shentsize, e_shnum u16 at 58; Elf64_Shdr: sh_addr u64 at 16.
+    (table,), (width, count) = struct.unpack_from("<Q", damaged, 40), struct.unpack_from("<HH", damaged, 58)
+    struct.pack_into("<Q", damaged, table + (count - 1) * width + 16, 0x7000_0000)
+    made.write_bytes(damaged)
+    assert section(made, ".debug_other") == struct.pack("<Q", 0x2307)

@@ -125,3 +125,19 @@ def test_foreign_and_half_files_do_no_harm(tmp_path: Path, whole: Path, files: S
     again = SourceFiles(tmp_path / "symbols", 1 << 20, 0)
     assert len(kept(again, key)) == 1
     assert not (root / "x.part").exists()
+
+
+def test_all_files_are_looked_at_only_when_the_bound_is_passed(tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = whole.stat().st_size
+    files = SourceFiles(tmp_path / "symbols", 3 * size, 0)
+    looks: list[int] = []
+    look = files._directories
+    monkeypatch.setattr(files, "_directories", lambda: looks.append(1) or look())
+    for number in (1, 2, 3, 3, 2, 1):
+        assert keep(files, Held(1, bytes([number]) * 20), Origin.UPLOAD, whole) == ""
+    assert len(looks) == 1
+    files.drop(replace(key_of(describe(whole)), build_id=bytes([1]) * 20), Origin.UPLOAD)
+    keep(files, Held(1, bytes([4]) * 20), Origin.UPLOAD, whole)
+    assert len(looks) == 1
+    keep(files, Held(1, bytes([5]) * 20), Origin.UPLOAD, whole)
+    assert (len(looks), files.size_bytes()) == (2, 3 * size)

@@ -2,15 +2,20 @@
 """Where .dwo and .dwp files are found, and that names get their inlined calls when they come."""
 
 import os
+import re
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from server.store.protocol import BinaryInfo
 from server.symbols.build_result import Quality, SplitName
+from server.symbols.builder import build_table
 from server.symbols.desk import Remedy, Why, remedy_for_split, why_of
 from server.symbols.identity import key_of
 from server.symbols.ledger import NameState
@@ -19,6 +24,8 @@ from server.symbols.settings import SymbolSettings
 from server.symbols.source_files import SourceFiles
 from server.symbols.split_files import SplitFiles
 from server.symbols.split_ids import split_ids
+from server.symbols.table import Traits
+from server.symbols.table_cache import TableCache
 from tests.server.symbols.programs import compile_program, describe, run_tool
 
 WAIT_S = 60.0
@@ -35,7 +42,7 @@ class Built:
         run_tool("gcc", "-o", self.program, made)
         self.file = (folder / "gone.dwo").rename(folder / "kept.dwo")
         descriptor = os.open(self.file, os.O_RDONLY)
-        (self.dwo_id,) = split_ids(descriptor)
+        (self.dwo_id,) = split_ids(descriptor).tolist()
         os.close(descriptor)
 
     @property
@@ -92,7 +99,7 @@ PLACES = [
 
 @pytest.mark.parametrize(("place", "name"), PLACES)
 def test_places_that_are_looked_at(built: Built, place: str, name: str) -> None:
-    settings = SymbolSettings(built.folder / "symbols", debug_roots=(built.folder / "root",))
+    settings = SymbolSettings(built.folder / "symbols", debug_roots=(built.folder / "root",), free_min_bytes=0)
     files = SplitFiles(settings, SourceFiles(settings.directory, 1 << 30, 0))
     key, missing = key_of(built.binary), [SplitName(built.dwo_id, name.encode(), os.fsencode(built.folder / "build"))]
     assert files.bundle(key, built.binary, missing) is None
@@ -108,7 +115,7 @@ def test_places_that_are_looked_at(built: Built, place: str, name: str) -> None:
 
 
 def test_a_name_that_leads_out_of_the_folders_is_not_followed(built: Built) -> None:
-    settings = SymbolSettings(built.folder / "symbols", debug_roots=(built.folder / "root",))
+    settings = SymbolSettings(built.folder / "symbols", debug_roots=(built.folder / "root",), free_min_bytes=0)
     files = SplitFiles(settings, SourceFiles(settings.directory, 1 << 30, 0))
     for name in (str(built.file), "../../kept.dwo", "bin/../../kept.dwo"):
         missing = [SplitName(built.dwo_id, name.encode(), os.fsencode(built.folder / "build"))]
@@ -150,6 +157,60 @@ def test_a_file_that_is_uploaded_first_waits_for_its_program(built: Built, namer
     with built.file.open("rb") as opened:
         assert namer.take_file(opened.fileno()).binaries == 0
     assert quality(namer, built.binary) == Quality.DWARF
+
+
+def debug_bytes(program: Path) -> int:
+    """Of all debug sections."""
+    return sum(
+        int(size, 16) for size in re.findall(r"\.debug_\w+ +\w+ +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+)", run_tool("readelf", "-SW", program))
+    )
+
+
+def test_split_data_that_is_too_big_leaves_lines_where_they_are(built: Built, namer: Namer, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from server.symbols import build_child, elf_parts; "
+    code += f"elf_parts.MAX_INFLATED_BYTES = {debug_bytes(built.program)}; build_child.main()"
+    monkeypatch.setattr("server.symbols.workshop.build_table", partial(build_table, command=(sys.executable, "-P", "-c", code)))
+    binary = built.binary
+    assert quality(namer, binary) == Quality.FULL
+    with built.file.open("rb") as opened:
+        assert namer.take_file(opened.fileno()).binaries == 1
+    assert quality(namer, binary) == Quality.FULL
+    [attempt] = [one for one in namer.record(binary).attempts if one.origin == "split"]
+    assert attempt.outcome == "limit" and attempt.reason.startswith("limit: section .debug_")
+    again = TableCache(built.folder / "symbols", 1 << 30).get(key_of(binary))
+    assert again is not None and again.inlines is not None
+    assert again.facts.traits & Traits.SPLIT
+    with built.file.open("rb") as opened:  # Still known to be missing.
+        assert namer.take_file(opened.fileno()).binaries == 1
+
+
+def splits_of(built: Built) -> SplitFiles:
+    settings = SymbolSettings(built.folder / "symbols", debug_roots=(), free_min_bytes=0)
+    return SplitFiles(settings, SourceFiles(settings.directory, 1 << 30, 0))
+
+
+@pytest.mark.parametrize("bound", ["MAX_FILES", "MAX_BYTES", "room"])
+def test_what_is_left_out_is_no_news(built: Built, monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+    built.put("build/bin/gone.dwo")
+    files, key, missing = splits_of(built), key_of(built.binary), [SplitName(built.dwo_id, b"gone.dwo", b"/")]
+    files.note(key, missing, missing)
+    assert files.has_news(key, built.binary)
+    if bound == "room":
+        monkeypatch.setattr("server.symbols.split_files.refusal_for_room", lambda *_: "no room")
+    else:
+        monkeypatch.setattr(f"server.symbols.split_files.{bound}", 0)
+    assert files.bundle(key, built.binary, missing) is None
+    files.note(key, missing, missing)
+    assert not files.has_news(key, built.binary)
+
+
+def test_units_that_were_never_asked_for_are_no_news(built: Built) -> None:
+    built.put("build/bin/gone.dwo")
+    files, key = splits_of(built), key_of(built.binary)
+    first, behind = SplitName(built.dwo_id ^ 7, b"other.dwo", b"/"), SplitName(built.dwo_id, b"gone.dwo", b"/")
+    files.note(key, [behind], [first])
+    assert not files.has_news(key, built.binary)
+    assert files.wanting(np.array([built.dwo_id], np.uint64)) == {key: built.dwo_id}
 
 
 def test_what_is_missing_is_known_again_after_a_restart(built: Built, tmp_path: Path) -> None:

@@ -4,10 +4,13 @@
 import os
 import re
 import struct
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from server.symbols.dwarf.abbrev import find_abbreviation
+from server.symbols.dwarf.shape import DwarfError, Shape
 from server.symbols.split_ids import split_ids
 from tests.server.symbols.programs import compile_program, run_tool
 
@@ -17,7 +20,7 @@ SOURCE = "static inline int half(int x) { return x / 7; } int main(int c, char *
 def ids_of(path: Path) -> frozenset[int]:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        return split_ids(descriptor)
+        return frozenset(split_ids(descriptor).tolist())
     finally:
         os.close(descriptor)
 
@@ -46,6 +49,25 @@ def test_what_is_no_such_file_has_none(tmp_path: Path) -> None:
     program = compile_program(SOURCE, tmp_path / "app", "-O1", "-g")
     (tmp_path / "text").write_text("no ELF file")
     assert ids_of(program) == ids_of(tmp_path / "text") == frozenset()
+
+
+def test_a_unit_is_found_behind_very_many_abbreviations() -> None:
+    """The others are passed over: as objects they would take hundreds of megabytes."""
+    shape = Shape("little", 4, 4, 8)
+    # Code, tag DW_TAG_variable, no children, DW_AT_name as DW_FORM_string, end of the attributes.
+    others = b"".join(bytes((0x80 | code & 0x7F, 0x80 | code >> 7 & 0x7F, code >> 14, 0x34, 0, 3, 8, 0, 0)) for code in range(2, 23_000))
+    wanted = b"\x01\x11\x00\xb1\x42\x07\x00\x00"  # Code 1, DW_TAG_compile_unit, DW_AT_GNU_dwo_id as DW_FORM_data8.
+    tracemalloc.start()
+    found = find_abbreviation(others + wanted + b"\0", 0, shape, 1)
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.attributes == ((0x2131, 7, 0),)
+    assert most_bytes < 1 << 20
+    with pytest.raises(DwarfError, match="unknown abbreviation 7000000"):
+        find_abbreviation(others + wanted + b"\0", 0, shape, 7_000_000)
+    endless = b"\x01\x11\x00" + b"\x03\x08" * 100_000 + b"\0\0\0"
+    with pytest.raises(DwarfError, match="without end"):
+        find_abbreviation(endless, 0, shape, 1)
 
 
 def test_damaged_files_have_one_or_none(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from emberwatch.v1 import batch_pb2 as pb
 from server.symbols.build_result import Quality
 from server.symbols.identity import BinaryKey
+from server.symbols.inlines import Inlines
 from server.symbols.symtab import Ranges, choose
 from server.symbols.table import HEADER_BYTES, Table, TableError, TableFacts, Traits, open_table, table_bytes
 from tests.server.symbols.test_symtab import raw
@@ -19,9 +20,9 @@ KEY = BinaryKey(pb.BINARY_KIND_ELF, pb.BUILD_ID_KIND_GNU, bytes(range(1, 21)), b
 FACTS = TableFacts(KEY, Quality.FULL, Traits.GO)
 
 
-def file_of(facts: TableFacts = FACTS) -> bytes:
+def file_of(facts: TableFacts = FACTS, inlines: Inlines | None = None) -> bytes:
     rows = [(0x1000, 7, 0, "f"), (0x1010, 0, 2, "label"), (0x1100, 23, 0, "größe")]
-    return table_bytes(facts, choose(raw(*rows), Ranges(np.array([0x1000], np.uint64), np.array([0x2000], np.uint64))))
+    return table_bytes(facts, choose(raw(*rows), Ranges(np.array([0x1000], np.uint64), np.array([0x2000], np.uint64))), inlines)
 
 
 def opened(data: bytes, key: BinaryKey = KEY) -> Table:

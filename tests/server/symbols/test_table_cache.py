@@ -9,6 +9,7 @@ from server.symbols.build_result import Quality
 from server.symbols.identity import BinaryKey
 from server.symbols.table import TableFacts
 from server.symbols.table_cache import TableCache
+from tests.server.symbols.inline_tables import shop
 from tests.server.symbols.test_table import FACTS, KEY, file_of
 
 
@@ -102,3 +103,16 @@ def test_a_poorer_table_does_not_replace_a_better_one(tmp_path: Path) -> None:
         table = cache.get(key(7))
         assert table is not None and table.facts.quality == expected
         assert len(files(tmp_path)) == 1
+
+
+def test_of_equal_quality_the_table_with_lines_stays(tmp_path: Path) -> None:
+    cache = TableCache(tmp_path, 1 << 20)
+    path = cache.build_directory / "new.part"
+    path.write_bytes(file_of(replace(FACTS, key=key(7)), shop()))
+    assert cache.add(key(7), path).inlines is not None
+    add(cache, 7)
+    kept = cache.get(key(7))
+    assert kept is not None and kept.inlines is not None
+    add(cache, 7, Quality.DWARF)
+    better = cache.get(key(7))
+    assert better is not None and better.facts.quality == Quality.DWARF

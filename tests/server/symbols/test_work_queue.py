@@ -2,7 +2,9 @@
 """Tables are made in the order in which they are waited for."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -21,6 +23,7 @@ class Made:
     """A queue, what it made in which order, and work that lasts until it is let go."""
 
     def __init__(self, workers: int) -> None:
+        self.workers = workers
         self.queue = WorkQueue(workers, "test")
         self.order: list[str] = []
         self.gates: list[threading.Event] = []
@@ -106,9 +109,51 @@ def test_work_that_fails_does_not_stop_the_queue(made: Made) -> None:
 
 
 def test_what_waits_is_forgotten_at_the_end(made: Made) -> None:
-    for name in ("one", "two"):
-        made.hold(name, 1)() if name == "one" else None
-    made.queue.close()
+    names = ["one", "two"][: made.workers]
+    ends = [made.hold(name) for name in names]
+    made.add("waiting")
+    assert len(made.queue) == made.workers + 1
+    closing = threading.Thread(target=made.queue.close)
+    closing.start()
+    deadline_s = time.monotonic() + WAIT_S
+    while len(made.queue) > made.workers and time.monotonic() < deadline_s:  # Until close() has forgotten what waits.
+        time.sleep(0.001)
     made.add("late")
+    for end in ends:
+        end()
+    closing.join(WAIT_S)
+    assert not closing.is_alive()
+    assert sorted(made.order) == names
+
+
+def test_a_table_that_waits_to_be_made_anew_is_not_queued_twice(made: Made) -> None:
+    """All that has come by then is read when it is made."""
+    ends = [made.hold(name) for name in ("one", "two")[: made.workers]]
+    remade: list[str] = []
+    for name in ("app", "libc", "app", "app", "libc"):
+        made.queue.add(key(name), 1, partial(remade.append, name), is_remake=True)
+    made.add("app")  # Other work on the same binary, which must be done.
+    assert len(made.queue) == made.workers + 3
+    for end in ends:
+        end()
     assert made.queue.wait_idle(WAIT_S)
-    assert made.order == ["one"]
+    assert sorted(remade) == ["app", "libc"]
+    assert "app" in made.order
+
+
+def test_what_comes_while_a_table_is_made_anew_makes_it_once_more(made: Made) -> None:
+    remade: list[int] = []
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def first() -> None:
+        has_begun.set()
+        may_end.wait(WAIT_S)
+        remade.append(1)
+
+    made.gates.append(may_end)
+    made.queue.add(key("app"), 1, first, is_remake=True)
+    assert has_begun.wait(WAIT_S)
+    made.queue.add(key("app"), 1, lambda: remade.append(2), is_remake=True)
+    may_end.set()
+    assert made.queue.wait_idle(WAIT_S)
+    assert sorted(remade) == [1, 2]

@@ -15,7 +15,7 @@ from server.symbols.debuginfod import parse_upstreams
 from server.symbols.identity import key_of
 from server.symbols.namer import Namer
 from server.symbols.settings import SymbolSettings
-from tests.server.symbols.programs import addresses_by_nm, compile_program
+from tests.server.symbols.programs import addresses_by_nm, compile_program, run_tool
 from tests.server.symbols.test_namer import SOURCE, WAIT_S, name_of, upload
 from tests.support.upstreams import Upstreams, until
 
@@ -116,3 +116,24 @@ def test_a_debug_file_of_the_kernel_is_fetched(tmp_path: Path, vmlinux: Path) ->
         until(lambda: namer.state(kernel).quality == Quality.DWARF)
         assert_both(namer, vmlinux)
         namer.close()
+
+
+def test_a_debug_file_of_the_kernel_that_is_refused_leaves_the_next(tmp_path: Path, vmlinux: Path) -> None:
+    """Both are tried, and what became of each is said."""
+    kernel, places, _ = kernel_of(vmlinux)
+    other = compile_program(SOURCE, tmp_path / "other", "-g", f"-Wl,--build-id=0x{KERNEL_ID.hex()}")
+    place = tmp_path / "debug/.build-id/12/34567890abcdef.debug"
+    place.parent.mkdir(parents=True)
+    shutil.copy(other, place)
+    namer = Namer(SymbolSettings(tmp_path / "symbols", debug_roots=(tmp_path / "debug",), free_min_bytes=0))
+    namer.state(kernel)
+    assert namer.wait_idle(WAIT_S)
+    run_tool("objcopy", "--strip-debug", vmlinux)
+    with vmlinux.open("rb") as file:
+        assert namer.take_file(file.fileno()).binaries == 1
+    assert namer.wait_idle(WAIT_S)
+    assert name_of(namer, kernel, places["schedule"]) == "schedule"
+    outcomes = {one.origin: (one.outcome, one.quality) for one in namer.record(kernel).attempts}
+    assert outcomes["debug-root"] == ("unsupported", "")
+    assert outcomes["upload"] == ("ok", "full")
+    namer.close()
