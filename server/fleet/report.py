@@ -237,4 +237,4 @@ def _series_json(query: ProfileQuery, deploy: Deploy) -> Json:
         there = (~np.isnan(rates)).sum(axis=0)
         sums = np.nansum(rates, axis=0)
         lines[name] = [float(s / n) if n else None for s, n in zip(sums.tolist(), there.tolist(), strict=True)]
-    return {"from_s": span.from_s, "until_s": span.until_s, "step_s": slots.step_ns / SECOND_NS, **lines}
+    return {"from_s": slots.range.from_s, "until_s": span.until_s, "step_s": slots.step_ns / SECOND_NS, **lines}

@@ -6,7 +6,7 @@
 
 The gap between two windows of one agent is found when asked for, or when a unit is made, not when a window arrives: windows come in any
 order, and a gap that is filled later is none. It counts at the rate of ticks of the window before it. Where windows are gone, a unit of
-ten minutes counts whole where it starts inside.
+ten minutes that no slot holds whole is spread over those it lies in (server.store.account_slots).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from emberwatch.v1 import marks_pb2 as marks
 from server.store import tables
+from server.store.account_slots import STORED_UNDER_A_MARK, Span, losses_by_slot, merged_by_slot, spread_ticks, spread_unit
 from server.store.cover import I64, LENGTHS_S, SECOND_NS, Run, chunks, runs
 from server.store.facts import ACCOUNTS_BUILT, ACCOUNTS_FLOOR, read_time
 from server.store.protocol import AccountSlot
@@ -34,21 +35,10 @@ from server.store.segments import (
 )
 
 MOST_GAPS = 10_000
-_STORED_UNDER_A_MARK = 100
+MOST_ROWS = 50_000
+"""Windows held at once, 20 MB; they are added up by agent and slot before more are read."""
 _UNIT_NS = LENGTHS_S[-1] * SECOND_NS
 _COUNTS = ("expected", "stored", "idle", "filtered", "down")
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """What is asked for."""
-
-    kind_id: int
-    from_unix_ns: int
-    until_unix_ns: int
-    step_ns: int
-    data_floor_unix_ns: int = 0
-    """Before it, rows are being removed and do not count."""
 
 
 @dataclass(slots=True)
@@ -67,27 +57,27 @@ class _Sums:
 def slots(connection: sa.Connection, span: Span) -> list[AccountSlot]:
     """See Store.accounts."""
     kept = _Kept.read(connection, span)
-    inside, losses = _read(connection, span, kept.parts(span))
+    parts = kept.parts(span)
+    inside, losses = _read(connection, span, parts)
+    cut = _cut_units(connection, span, parts.cut)
     sums: dict[tuple[int, int], _Sums] = {}
-    _add_segments(span, inside, sums)
-    for agent, slot, reason, value in _by_slot(span, losses):
-        sums.setdefault((agent, slot), _Sums()).lose(reason, value)
-    _add_gaps(span, joined([_before(connection, span, kept), inside, _after(connection, span, kept)]), sums)
+    _add_segments(span, joined([inside, cut.pieces]), sums)
+    _add_losses(span, losses_by_slot(span, [losses, cut.losses]), sums)
+    _add_gaps(span, joined([_before(connection, span, kept), inside, cut.whole, _after(connection, span, kept)]), sums)
     agents = {row.id: row for row in connection.execute(sa.select(tables.agents.c.id, tables.agents.c.agent_id, tables.agents.c.host))}
     made = [_slot(agents[agent], span, slot, one) for (agent, slot), one in sums.items()]
     return sorted(made, key=lambda one: (one.host, one.agent_id, one.slot_unix_ns))
 
 
 def _slot(agent: "sa.Row[int, bytes, str]", span: Span, slot: int, sums: _Sums) -> AccountSlot:
-    not_stored = sum(value for reason, value in sums.lost.items() if reason < _STORED_UNDER_A_MARK)
+    not_stored = sum(value for reason, value in sums.lost.items() if reason < STORED_UNDER_A_MARK)
     sums.lose(marks.LOSS_REASON_UNEXPLAINED, sums.expected - sums.stored - sums.idle - sums.filtered - not_stored)
     start, lost = span.from_unix_ns + slot * span.step_ns, dict(sorted(sums.lost.items()))
     return AccountSlot(agent.agent_id, agent.host, start, sums.expected, sums.stored, sums.idle, sums.filtered, lost)
 
 
 def _add_segments(span: Span, inside: Segments, sums: dict[tuple[int, int], _Sums]) -> None:
-    slot = (inside.start - span.from_unix_ns) // span.step_ns
-    keys, groups = np.unique(np.stack([inside.agent, slot]), axis=1, return_inverse=True)
+    keys, groups = np.unique(np.stack([inside.agent, span.slots_of(inside.start)]), axis=1, return_inverse=True)
     columns = [np.zeros(keys.shape[1], np.int64) for _ in _COUNTS]
     for name, column in zip(_COUNTS, columns, strict=True):
         np.add.at(column, groups.ravel(), getattr(inside, name))
@@ -96,19 +86,16 @@ def _add_segments(span: Span, inside: Segments, sums: dict[tuple[int, int], _Sum
         one.lose(marks.LOSS_REASON_AGENT_DOWN, down)
 
 
-def _by_slot(span: Span, losses: Losses) -> Iterator[tuple[int, int, int, int]]:
-    """(agent, slot, reason, value), each of the first three once."""
-    slot = (np.maximum(losses.at, span.from_unix_ns) - span.from_unix_ns) // span.step_ns
-    keys, groups = np.unique(np.stack([losses.agent, slot, losses.reason]), axis=1, return_inverse=True)
-    values = np.zeros(keys.shape[1], np.int64)
-    np.add.at(values, groups.ravel(), losses.value)
-    yield from zip(*keys.tolist(), values.tolist(), strict=True)
+def _add_losses(span: Span, losses: Losses, sums: dict[tuple[int, int], _Sums]) -> None:
+    columns = (losses.agent, span.slots_of(losses.at), losses.reason, losses.value)
+    for agent, slot, reason, value in zip(*(column.tolist() for column in columns), strict=True):
+        sums.setdefault((agent, slot), _Sums()).lose(reason, value)
 
 
 def _add_gaps(span: Span, ordered: Segments, sums: dict[tuple[int, int], _Sums]) -> None:
     """AGENT_DOWN: ticks that fell due between the end of one window and the start of the next."""
     for gap in islice(gaps(ordered), MOST_GAPS):
-        for slot, value in _spread(gap.start, gap.end, gap.ticks, span).items():
+        for slot, value in spread_ticks(gap.start, gap.end, gap.ticks, span).items():
             if not value:
                 continue  # Of a kind that had nothing due: a slot without an account stays one.
             one = sums.setdefault((gap.agent, slot), _Sums())
@@ -121,7 +108,18 @@ class _Parts:
     """Where accounts are taken from: starts of units by length, and windows by ranges of starts."""
 
     units: Mapping[int, I64]
+    cut: I64
+    """Starts of units of ten minutes that lie in several slots, or in part outside, and have no windows any more."""
     windows: Sequence[Run] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _CutUnits:
+    """Units that lie in several slots: their pieces and losses by slot, and whole stretches for what lies between."""
+
+    pieces: Segments
+    losses: Losses
+    whole: Segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +151,7 @@ class _Kept:
         )
 
     def parts(self, span: Span) -> _Parts:
-        """Cut a span: units that lie in one slot of it, the longest first, and windows for the rest."""
+        """Cut a span: units that lie in one slot of it, the longest first, and windows for the rest, or units where these are gone."""
         first, last = max(span.from_unix_ns, span.data_floor_unix_ns), span.until_unix_ns
         begin, end = max(first, self.oldest_unix_ns), min(last, self.built_unix_ns)
         units, day_ns = dict[int, I64](), LENGTHS_S[0] * SECOND_NS
@@ -163,25 +161,26 @@ class _Kept:
             slot_of_end = (open_ + length_ns - 1 - span.from_unix_ns) // span.step_ns
             is_used = (open_ >= first) & (open_ + length_ns <= end) & ((open_ - span.from_unix_ns) // span.step_ns == slot_of_end)
             is_used &= ~np.isin(open_, self.unready.get(length_s, np.zeros(0, np.int64)))
-            if not finer_s:  # The finest there is where windows are gone.
-                is_used |= (open_ >= first) & (open_ < last) & (open_ < self.floor_unix_ns)
             units[length_s] = open_[is_used]
             open_ = open_[~is_used]
             if finer_s:
                 open_ = (open_[:, None] + np.arange(0, length_ns, finer_s * SECOND_NS)).ravel()
                 open_ = open_[(open_ + finer_s * SECOND_NS > begin) & (open_ < end)]
+        cut = open_[(open_ >= span.data_floor_unix_ns) & (open_ + _UNIT_NS > first) & (open_ < min(last, self.floor_unix_ns))]
         windows = runs(open_[open_ >= self.floor_unix_ns], _UNIT_NS)
         windows.append((max(self.built_unix_ns, self.floor_unix_ns), last))
         clipped = [(max(first, start), min(last, until)) for start, until in windows]
-        return _Parts(units, [run for run in clipped if run[0] < run[1]])
+        return _Parts(units, cut, [run for run in clipped if run[0] < run[1]])
 
 
 def _before(connection: sa.Connection, span: Span, kept: _Kept) -> Segments:
     """Of each agent the last stretch before the span."""
     found = [_neighbours(connection, span, tables.accounts.c.start_unix_ns >= kept.floor_unix_ns, is_before=True)]
-    edge = -(-min(span.from_unix_ns, kept.floor_unix_ns) // _UNIT_NS) * _UNIT_NS
+    edge = min(span.from_unix_ns, kept.floor_unix_ns) // _UNIT_NS * _UNIT_NS
+    if edge < span.data_floor_unix_ns:
+        edge += _UNIT_NS  # The unit that the span begins in is not read with it.
     if edge > kept.oldest_unix_ns:
-        older, _ = _read(connection, span, _Parts(kept.parts(Span(span.kind_id, 0, edge, edge)).units))
+        older, _ = _read(connection, span, kept.parts(Span(span.kind_id, 0, edge, edge)))
         is_last = np.diff(older.agent, append=-1) != 0
         found.insert(0, older.take(np.flatnonzero(is_last & ~np.isin(older.agent, found[0].agent))))
     return joined(found)
@@ -191,7 +190,7 @@ def _after(connection: sa.Connection, span: Span, kept: _Kept) -> Segments:
     """Of each agent the first stretch after the span."""
     found, edge = list[Segments](), -(-span.until_unix_ns // _UNIT_NS) * _UNIT_NS
     if edge < kept.floor_unix_ns:
-        later, _ = _read(connection, span, _Parts(kept.parts(Span(span.kind_id, edge, kept.floor_unix_ns, kept.floor_unix_ns)).units))
+        later, _ = _read(connection, span, kept.parts(Span(span.kind_id, edge, kept.floor_unix_ns, kept.floor_unix_ns)))
         found.append(later.take(np.flatnonzero(np.diff(later.agent, prepend=-1) != 0)))
     windows = _neighbours(connection, span, tables.accounts.c.start_unix_ns >= kept.floor_unix_ns, is_before=False)
     known = found[0].agent if found else np.zeros(0, np.int64)
@@ -212,27 +211,53 @@ def _neighbours(connection: sa.Connection, span: Span, kept: sa.ColumnElement[bo
 
 def _read(connection: sa.Connection, span: Span, parts: _Parts) -> tuple[Segments, Losses]:
     """Stretches and losses of all agents in some parts of time."""
-    found = [_units(connection, span, length_s, starts) for length_s, starts in parts.units.items() if starts.size]
-    found += [_windows(connection, span, run) for run in parts.windows]
-    return joined([segments for segments, _ in found]), joined_losses([losses for _, losses in found])
+    found, lost = list[Segments](), list[Losses]()
+    for length_s, starts in parts.units.items():
+        for _, segments, losses in _units(connection, span, length_s, starts):
+            found.append(segments)
+            lost.append(losses)
+    for run in parts.windows:
+        segments_of_run, losses_of_run = _windows(connection, span, run)
+        found += segments_of_run
+        lost += losses_of_run
+    return joined(found), joined_losses(lost)
 
 
-def _units(connection: sa.Connection, span: Span, length_s: int, starts: I64) -> tuple[Segments, Losses]:
+def _units(connection: sa.Connection, span: Span, length_s: int, starts: I64) -> Iterator[tuple[int, Segments, Losses]]:
+    """Each unit there is: its start, and what it holds."""
     table = tables.account_rollups.c
     query = sa.select(table.start_unix_ns, table.segments).where(table.kind_id == span.kind_id, table.length_s == length_s)
-    rows = [
-        segments_from_bytes(blob, start)
-        for some in chunks(table.start_unix_ns, runs(starts, length_s * SECOND_NS))
-        for start, blob in connection.execute(query.where(some, table.is_ready.is_(True)))
-    ]
-    return joined([segments for segments, _ in rows]), joined_losses([losses for _, losses in rows])
+    for some in chunks(table.start_unix_ns, runs(starts, length_s * SECOND_NS)):
+        for start, blob in connection.execute(query.where(some, table.is_ready.is_(True))):
+            yield start, *segments_from_bytes(blob, start)
 
 
-def _windows(connection: sa.Connection, span: Span, run: Run) -> tuple[Segments, Losses]:
+def _cut_units(connection: sa.Connection, span: Span, starts: I64) -> _CutUnits:
+    found = list(_units(connection, span, LENGTHS_S[-1], starts))
+    made = [spread_unit(span, segments, losses, start + _UNIT_NS) for start, segments, losses in found]
+    return _CutUnits(
+        pieces=joined([pieces for pieces, _ in made]),
+        losses=losses_by_slot(span, [losses for _, losses in made]),
+        whole=joined([segments for _, segments, _ in found]),
+    )
+
+
+def _windows(connection: sa.Connection, span: Span, run: Run) -> tuple[list[Segments], list[Losses]]:
     accounts, losses = tables.accounts.c, tables.losses.c
-    query = _window_columns().where(*_within(accounts, span, run)).order_by(accounts.start_unix_ns, accounts.id)
-    lost = sa.select(losses.agent_row_id, losses.start_unix_ns, losses.reason, losses.value).where(*_within(losses, span, run))
-    return segments_of_windows(connection.execute(query).all()), losses_of_rows(connection.execute(lost).all())
+    # Not by the index of kinds: SQLite would read all windows of the kind in it and sort them.
+    query = _window_columns().where(accounts.kind_id + 0 == span.kind_id, *_within(accounts, run))
+    query = query.order_by(accounts.start_unix_ns, accounts.id)
+    lost = sa.select(losses.agent_row_id, losses.start_unix_ns, losses.reason, losses.value).where(
+        losses.kind_id == span.kind_id, *_within(losses, run)
+    )
+    return (
+        [merged_by_slot(span, segments_of_windows(rows)) for rows in _in_parts(connection, query)],
+        [losses_by_slot(span, [losses_of_rows(rows)]) for rows in _in_parts(connection, lost)],
+    )
+
+
+def _in_parts(connection: sa.Connection, query: "sa.Select[Any]") -> "Iterator[Sequence[sa.Row[Any]]]":
+    return connection.execute(query, execution_options={"yield_per": MOST_ROWS}).partitions()
 
 
 def _window_columns() -> "sa.Select[Any]":
@@ -241,18 +266,5 @@ def _window_columns() -> "sa.Select[Any]":
     return sa.select(*columns)
 
 
-def _within(table: "sa.sql.base.ReadOnlyColumnCollection[str, sa.Column[Any]]", span: Span, run: Run) -> tuple[sa.ColumnElement[bool], ...]:
-    return table.kind_id == span.kind_id, table.start_unix_ns >= run[0], table.start_unix_ns < run[1]
-
-
-def _spread(start: int, end: int, total: int, span: Span) -> Mapping[int, int]:
-    """The part of `total`, even over [start, end), that falls in each slot; parts of neighbouring spans add up to it."""
-    first = max(start, span.from_unix_ns)
-    last = min(end, span.until_unix_ns)
-    parts: dict[int, int] = {}
-    while first < last:
-        slot = (first - span.from_unix_ns) // span.step_ns
-        edge = min(last, span.from_unix_ns + (slot + 1) * span.step_ns)
-        parts[slot] = total * (edge - start) // (end - start) - total * (first - start) // (end - start)
-        first = edge
-    return parts
+def _within(table: "sa.sql.base.ReadOnlyColumnCollection[str, sa.Column[Any]]", run: Run) -> tuple[sa.ColumnElement[bool], ...]:
+    return table.start_unix_ns >= run[0], table.start_unix_ns < run[1]

@@ -9,8 +9,8 @@ The gap between two stretches of an agent counts at the rate of ticks of the win
 to longer ones, comes to the same as looking at all windows at once.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 
 import numpy as np
@@ -110,19 +110,21 @@ def gaps(ordered: Segments) -> Iterator[Gap]:
         yield Gap(int(ordered.agent[at]), start, end, ticks)
 
 
-def merged(parts: Sequence[Segments]) -> Segments:
-    """One stretch an agent."""
+def merged(parts: Sequence[Segments], group_of: Callable[[I64], I64] | None = None) -> Segments:
+    """One stretch an agent, or one an agent and group of starts."""
     ordered = joined(parts)
     if not ordered.agent.size:
         return ordered
-    firsts = np.flatnonzero(np.diff(ordered.agent, prepend=-1))
+    is_first = np.diff(ordered.agent, prepend=-1) != 0
+    if group_of is not None:
+        is_first |= np.diff(group_of(ordered.start), prepend=-1) != 0
+    firsts = np.flatnonzero(is_first)
     lasts = np.append(firsts[1:], ordered.agent.size) - 1
-    agent = ordered.agent[firsts]
     down = np.add.reduceat(ordered.down, firsts)
-    for gap in gaps(ordered):
-        down[np.searchsorted(agent, gap.agent)] += gap.ticks
+    for gap in gaps(replace(ordered, agent=np.cumsum(is_first) - 1)):
+        down[gap.agent] += gap.ticks
     return Segments(
-        agent=agent,
+        agent=ordered.agent[firsts],
         start=ordered.start[firsts],
         end=ordered.end[lasts],
         last_start=ordered.last_start[lasts],

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from server.errors import BadRequest
 from server.store import accounts, catalog, compact, facts, notes, retire, rollup, select
 from server.store.account_rollups import AccountRollups
+from server.store.account_slots import Span
 from server.store.append import Appender
 from server.store.dictionaries import Dictionaries
 from server.store.documents import Documents
@@ -117,7 +118,7 @@ class SqlStore:
         step = step_ns or until_unix_ns - from_unix_ns
         with reading(self._engine) as connection:
             floor = facts.read_time(connection, facts.DATA_FLOOR)
-            return accounts.slots(connection, accounts.Span(row.row_id, from_unix_ns, until_unix_ns, step, floor))
+            return accounts.slots(connection, Span(row.row_id, from_unix_ns, until_unix_ns, step, floor))
 
     def catalog(self, from_unix_ns: int, until_unix_ns: int) -> list[ServiceInfo]:
         """See Store."""

@@ -16,6 +16,19 @@ def test_the_shortest_round_step_that_fits_is_taken() -> None:
     assert choose_slots(TimeRange(0, 86_400 * S), None, 60).step_ns == 1800 * S
 
 
+def test_long_slots_start_at_whole_ten_minutes() -> None:
+    slots = choose_slots(TimeRange(86_400 * S - 137 * S, 2 * 86_400 * S - 137 * S), None)
+    assert (slots.range.from_unix_ns, slots.step_ns, slots.count) == (86_400 * S - 600 * S, 600 * S, 145)
+    full = TimeRange(137 * S, 137 * S + 240 * 600 * S)  # One slot more than fits, by where it starts.
+    assert (choose_slots(full, None).step_ns, choose_slots(full, 600 * S).range) == (900 * S, full)
+    assert choose_slots(TimeRange(137 * S, 36_000 * S + 137 * S), None).range.from_unix_ns == 137 * S
+
+
+def test_a_range_of_years_has_steps_of_whole_days() -> None:
+    slots = choose_slots(TimeRange(137 * S, 1830 * 86_400 * S), None)
+    assert (slots.step_ns, slots.count) == (8 * 86_400 * S, 229)
+
+
 def test_the_last_slot_is_cut() -> None:
     slots = choose_slots(TimeRange(100 * S, 125 * S), 10 * S)
     assert slots.starts_s() == [100.0, 110.0, 120.0]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Accounts of long ranges come from units, and are to the tick those of the windows: beside a store that was never rolled up."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from emberwatch.v1 import marks_pb2 as marks
-from server.store import account_rollups, tables
+from server.store import account_rollups, accounts, tables
 from server.store.protocol import AccountSlot, RetireLimits
+from server.store.segments import Segments
 from server.store.sql_store import SqlStore
 from tests.support.batches import batch_of, push_of
 from tests.support.pushes import MINUTE_NS, SECOND_NS, compact_all, decoded, new_store
@@ -101,17 +103,51 @@ def test_sums_gaps_and_losses_are_those_of_the_windows(windows: SqlStore, tmp_pa
     whole = [span for span in SPANS if not (span[0] % 10 or span[1] % 10 or (span[2] or 10) % 10)]
     assert len(whole) == 6
     assert answers(store, whole) == answers(windows, whole)
-    # One that cuts a unit takes it where it starts, so that ranges side by side count each once.
+    # One that cuts a unit has a part of it, so that ranges side by side count each tick once.
     parts = answers(store, [(0, 217, None), (217, 1800, None)])
     stored = [{one.host: one.stored for one in part} for part in parts]
     (all_of_it,) = answers(store, [(0, 1800, None)])
     assert {one.host: one.stored for one in all_of_it} == {host: sum(part.get(host, 0) for part in stored) for host in "abc"}
+    assert_slots_share_units(answers(store, [(0, 1800, None), (0, 1800, 7), (0, 1800, 2)]))
     # The gap to a window that comes now leads over what is kept in units alone.
     push(store, 9000, "a", 30, (HOURS + 100) * 3600 * SECOND_NS)
     push(windows, 9000, "a", 30, (HOURS + 100) * 3600 * SECOND_NS)
     later = [(1800, 2400, None), (1800, 8000, 600)]
     assert answers(store, later) == answers(windows, later)
     store.close()
+
+
+def assert_slots_share_units(found: list[list[AccountSlot]]) -> None:
+    """Slots that cut units hold, of each host, together what the first answer has, in each what became of what was due, and no holes."""
+    whole = {one.host: one for one in found[0]}
+    for slots in found[1:]:
+        for host, one in whole.items():
+            mine = [slot for slot in slots if slot.host == host]
+            for name in ("stored", "idle", "filtered"):
+                assert sum(getattr(slot, name) for slot in mine) == getattr(one, name)
+            for reason, value in one.lost.items():
+                lost = [slot.lost.get(reason, 0) for slot in mine]
+                assert sum(lost) == value and min(lost) >= 0
+        steps = np.diff([slot.slot_unix_ns for slot in slots if slot.host == "a"])
+        assert np.unique(steps).tolist() == [steps[0]]
+        for slot in slots:
+            assert slot.expected == slot.stored + slot.idle + slot.filtered + sum(v for reason, v in slot.lost.items() if reason < 100)
+            assert slot.lost.get(FULL, 0) <= slot.expected
+
+
+def test_windows_are_added_up_before_more_are_read(windows: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, most = answers(windows), 0
+    monkeypatch.setattr(accounts, "MOST_ROWS", 7)
+    read = accounts.segments_of_windows
+
+    def counted(rows: Sequence[Sequence[int]]) -> Segments:
+        nonlocal most
+        most = max(most, len(rows))
+        return read(rows)
+
+    monkeypatch.setattr(accounts, "segments_of_windows", counted)
+    assert answers(windows) == wanted
+    assert most == 7
 
 
 def test_a_window_that_comes_while_a_unit_is_made_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
