@@ -4,11 +4,14 @@
  *	sys_exit of a futex wait -> the thread has the lock: holds[thread, lock] = now
  *	sys_enter of a futex wake on it -> it has let go: a row with its stack
  *
- * A thread that got a lock after a wait must wake somebody when it lets go, for it cannot know that nobody waits. One that got it without a
- * wait makes no call then: when its hold began is not known, and it has no row.
+ * A thread that got a mutex after a wait must wake somebody when it lets go, for it cannot know that nobody waits. That is true of mutexes
+ * only: other locks are waited for with the same value (a rwlock by its writers) and may be let go of without a wake, or with one elsewhere.
+ * Their start stays, as does that of a thread that ends with the lock, until the collector takes it away (agent/profilers/hold_starts.py).
+ * One that got it without a wait makes no call then: when its hold began is not known, and it has no row.
  * Hook: raw tracepoints sys_enter (on_release) and sys_exit (on_acquire).
  * State: a start for each lock that is held after a wait; rows in two buffers; all bounded, see bpf/README.md.
- * Needs: Linux 5.10. Cost: a look at the number of every system call of the host, two map operations a hold. */
+ * Needs: Linux 5.10. Cost: two dispatches for every system call of the host, which are what is counted against the limit of events; two map
+ * operations a hold. */
 #include "shared/futex.h"
 #include "shared/lock_rows.h"
 
@@ -22,7 +25,9 @@ enum {
 	HOLD_COMPAT_STATUS = 2, /* TS_COMPAT, arch/x86/include/asm/thread_info.h */
 };
 
+/* As HOLD_START_KEY in agent/profilers/hold_starts.py: 24 bytes, no holes. */
 struct hold_start_key {
+	u64 thread_start_ns; /* the same tid is another thread after reuse */
 	u64 lock;
 	u32 tid;
 	u32 padding;
@@ -48,7 +53,7 @@ struct hold_settings {
 	u64 stack_ns;	 /* holds from here on have their stack */
 };
 
-/* Bound: HOLD_ENTRIES; when full the hold is not measured (starts_full). */
+/* Bound: HOLD_ENTRIES; when full the hold is not measured (starts_full). The collector takes out what nobody ends. */
 BPF_TABLE("hash", struct hold_start_key, u64, holds, HOLD_ENTRIES);
 /* Key: 0. */
 BPF_ARRAY(hold_settings, struct hold_settings, 1);
@@ -64,6 +69,13 @@ BPF_ARRAY_OF_MAPS(hold_rows, "hold_rows_shape", BUFFERS);
 static __always_inline bool is_by_64_bit(struct task_struct *task)
 {
 	return !(load_u32(&task->thread_info.status) & HOLD_COMPAT_STATUS);
+}
+
+static __always_inline void name_start(struct hold_start_key *key, u64 lock)
+{
+	key->thread_start_ns = load_u64(&running_task()->start_boottime);
+	key->lock = lock;
+	key->tid = bpf_get_current_pid_tgid();
 }
 
 static __always_inline void put_hold(struct hold *hold, struct lock_counts *counts)
@@ -104,22 +116,23 @@ int on_acquire(struct bpf_raw_tracepoint_args *ctx)
 	struct futex_waited waited = {};
 	u64 call = 0, now_ns;
 
+	if (!counts)
+		return 0;
+	counts->events++;
 	bpf_probe_read_kernel(&call, sizeof(call), &saved->orig_ax);
-	if (!is_futex_wait(call) || !counts || !is_by_64_bit(running_task()))
+	if (!is_futex_wait(call) || !is_by_64_bit(running_task()))
 		return 0;
 	bpf_probe_read_kernel(&regs, sizeof(regs), saved);
-	key.tid = bpf_get_current_pid_tgid();
 	if (is_priority_lock(call, regs.si)) {
-		key.lock = regs.di;
+		waited.address = regs.di;
 	} else {
 		u64 arguments[] = {regs.di, regs.si, regs.dx};
 
 		read_waited(&waited, call, arguments);
 		if (waited.value != FUTEX_CONTENDED)
 			return 0;
-		key.lock = waited.address;
 	}
-	counts->events++;
+	name_start(&key, waited.address);
 	if (value < 0 && value != CALL_AGAIN) {
 		holds.delete(&key); /* it gave up, or will wait again */
 		return 0;
@@ -153,19 +166,22 @@ int on_release(struct bpf_raw_tracepoint_args *ctx)
 	u64 call = ctx->args[1], *start_ns, began_ns;
 	int zero = 0;
 	struct lock_counts *counts = hold_counts.lookup(&zero);
-	struct hold_settings *setting = hold_settings.lookup(&zero);
-	struct hold *hold = pending_hold.lookup(&zero);
+	struct hold_settings *setting;
+	struct hold *hold;
 	struct current_task current = {};
 	struct hold_start_key key = {};
 	u32 type;
 
+	if (!counts)
+		return 0;
+	counts->events++;
 	if (call != CALL_FUTEX && call != CALL_FUTEX_WAKE)
 		return 0;
-	if (!counts || !setting || !hold || !is_by_64_bit(running_task()))
+	setting = hold_settings.lookup(&zero);
+	hold = pending_hold.lookup(&zero);
+	if (!setting || !hold || !is_by_64_bit(running_task()))
 		return 0;
-	key.lock = released_by((struct pt_regs *)ctx->args[0], call, &type);
-	key.tid = bpf_get_current_pid_tgid();
-	counts->events++;
+	name_start(&key, released_by((struct pt_regs *)ctx->args[0], call, &type));
 	start_ns = holds.lookup(&key);
 	if (!start_ns)
 		return 0;

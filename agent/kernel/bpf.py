@@ -86,13 +86,15 @@ def update(descriptor: int, key: bytes, value: bytes) -> None:
     _element(Command.MAP_UPDATE_ELEM, descriptor, key, ctypes.addressof(buffer))
 
 
-def delete(descriptor: int, key: bytes) -> None:
-    """Remove a key; one that is not there is fine."""
+def delete(descriptor: int, key: bytes) -> bool:
+    """Remove a key. False when it was not there."""
     try:
         _element(Command.MAP_DELETE_ELEM, descriptor, key, 0)
     except OSError as error:
         if error.errno != errno.ENOENT:
             raise
+        return False
+    return True
 
 
 def drain(descriptor: int, key_type: npt.DTypeLike, value_type: npt.DTypeLike, chunk: int) -> Iterator[tuple[Rows, Rows]]:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kind lock_hold, on demand: how long locks of user space that others wait for are held, by lock and by where they are let go.
 
-A hold is timed when its thread had to wait for the lock (bpf/hold.bpf.c says why); holds that began without a wait are not seen. Holds of
-kernel locks are not to be had: no tracepoint tells of their end.
+A hold is timed when its thread had to wait for the lock (bpf/hold.bpf.c says why, and why of mutexes only is every such end seen); holds
+that began without a wait are not seen. Holds of kernel locks are not to be had: no tracepoint tells of their end.
 """
 
 import struct
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,10 @@ from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
 from agent.profilers.breaker import Breaker
 from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
+from agent.profilers.hold_starts import HoldStarts
 from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, Rows, Texts, most_waited, named_objects
 from agent.profilers.locks import LOCK_COUNTS, LONGEST_UNSEEN_NS, MOST_USER_LOCKS, account_of_waits, columns_of_waits
+from agent.profilers.waits import sees_all_threads
 from agent.records.drain import CPU_KEY
 from agent.records.event_drain import EventDrain
 from agent.records.limit import Limit
@@ -39,10 +42,13 @@ class _Links:
     def __init__(self, host: EventHost) -> None:
         self._host = host
         self._attached: list[int] = []
+        self.on_since_ns = 0
+        """When they were attached last."""
 
     def attach(self) -> None:
         program, settings = self._host.program, self._host.settings
-        packed = HOLD_SETTINGS.pack(self._host.now_ns(), min(settings.threshold_ns, LONGEST_UNSEEN_NS))
+        self.on_since_ns = self._host.now_ns()
+        packed = HOLD_SETTINGS.pack(self.on_since_ns, min(settings.threshold_ns, LONGEST_UNSEEN_NS))
         kernel.update(program.map("hold_settings"), _KEY_ZERO, packed)
         self._attached.append(program.open_raw_tracepoint("sys_enter", "on_release"))
         self._attached.append(program.open_raw_tracepoint("sys_exit", "on_acquire"))
@@ -68,6 +74,7 @@ class HoldProfiler:
         self._rows = BufferedMap(host.program.map("hold_rows"), MapShape("hold_rows", HOLD_KEY, LOCK_VALUE, MOST_ROWS, CHUNK), FIRST_ROWS)
         closing.callback(self._rows.close)
         host.install_finisher(Scratch.HOLD, "on_hold_walked")
+        self._starts = HoldStarts(host.program.map("holds"), Path("/proc") if sees_all_threads() else None)
         self._links = _Links(host)
         self._counted = self._links.counts()
         closing.callback(self._links.detach)  # when only one of the two could be attached
@@ -92,6 +99,7 @@ class HoldProfiler:
         values = np.concatenate([np.zeros(0, LOCK_VALUE), *(piece[1] for piece in pieces)])
         before, self._counted = self._counted, self._links.counts()
         counts = {name: int(self._counted[name].sum() - before[name].sum()) for name in LOCK_COUNTS.names or ()}
+        counts["unpaired"] += self._starts.forget_unended(self._links.on_since_ns, window.end_ns)
         self._rows.settle(window.buffer, len(keys), counts["rows_full"])
         objects, object_of_row = _objects(keys, values)
         return (

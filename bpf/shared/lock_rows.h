@@ -65,7 +65,7 @@ BPF_ARRAY(lock_settings, struct lock_settings, 1);
 
 /* As LOCK_COUNTS in agent/profilers/locks.py; only grow. */
 struct lock_counts {
-	u64 events;	 /* of all hooks, for the breaker */
+	u64 events;	 /* of all hooks, for the breaker: no part of the account */
 	u64 waits;	 /* that ended */
 	u64 filtered;	 /* of processes that are not wanted, and of CPUs that were idle */
 	u64 unpaired;	 /* ends without a start that was seen */

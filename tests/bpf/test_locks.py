@@ -5,18 +5,19 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from agent.kernel import symbol_names
+from agent.kernel import bpf, symbol_names
 from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
 from agent.profilers import holds, locks, waits
 from agent.profilers.cpu import CpuSettings
 from agent.profilers.event_host import EventSettings, Group
+from agent.profilers.hold_starts import HOLD_START_KEY
 from agent.profilers.suite import Suite
 from agent.records.event_drain import BUCKETS, EventDrain, WindowDrain
 from agent.runner.unwinder import Sources, Unwinder
@@ -29,6 +30,7 @@ from tests.support.unwinding import Observer
 DEADLINE_S = 60
 ROUNDS = 23
 MAP_FULL, MAP_BUSY = LossReason.LOSS_REASON_MAP_FULL, LossReason.LOSS_REASON_MAP_BUSY
+LEAVERS = 23
 SLACK_NS = 20_000_000
 """Of all rounds together: the program reads its clocks before it waits and after, and may be off the CPU there."""
 
@@ -57,14 +59,14 @@ class LockObserver(Observer):
 @contextmanager
 def observing_locks(header_directory: Path, directory: Path, pid: int, group: Group = locks.GROUP) -> Iterator[LockObserver]:
     cpu = CpuSettings(rate_hz=997, header_directory=header_directory, limit_pids=frozenset({pid}), is_unwinding=True)
-    with ExitStack() as closing:
+    with ExitStack() as ending:
         suite = Suite.start(cpu, EventSettings(most_per_s=0), groups=(waits.GROUP, group))
-        closing.callback(suite.close)
+        ending.callback(suite.close)
         assert suite.refusals == {}
         processes = ProcessTable(ProcessSettings())
-        closing.callback(processes.close)
+        ending.callback(processes.close)
         tables = TableSource(SourceSettings(directory))
-        closing.callback(tables.close)
+        ending.callback(tables.close)
         assert suite.cpu.unwind_maps is not None
         sources = Sources(processes.get, processes.watch(), processes.open_binary, processes.files_of, tables)
         unwinder = Unwinder(suite.cpu.unwind_maps, sources)
@@ -157,6 +159,43 @@ def test_holds_are_timed_and_named_by_where_they_end(header_directory: Path, pro
     assert least_ns <= values["ns"] <= most_ns
     assert len({drain.objects[at] for at in drain.object_of_row[rows]}) == 1
     assert share_below(drain, drain.keys, rows, programs.functions("holders")["keep_lock"]) == 1
+
+
+def test_holds_whose_thread_has_ended_are_lost_and_make_room(header_directory: Path, programs: Programs, tmp_path: Path) -> None:
+    with (
+        programs.running("leavers") as process,
+        observing_locks(header_directory, tmp_path, process.pid, group=holds.GROUP) as observer,
+    ):
+        first, last = let_run(observer, process)
+        before = starts_between(observer, first, last)
+        drain = observer.lock_window()
+        after = starts_between(observer, first, last)
+    assert (before, after) == (LEAVERS, 0)
+    assert drain.account.lost[LossReason.LOSS_REASON_UNPAIRED] >= LEAVERS
+
+
+def holds_of(suite: Suite) -> holds.HoldProfiler:
+    profiler = suite._groups[-1][1]
+    assert isinstance(profiler, holds.HoldProfiler)
+    return profiler
+
+
+def starts_between(observer: LockObserver, first: int, last: int) -> int:
+    """Holds under way of locks in a range of addresses."""
+    pieces = bpf.read_all(holds_of(observer.suite)._starts._map, HOLD_START_KEY, np.dtype("<u8"), 1024)
+    return sum(int(((keys["lock"] >= first) & (keys["lock"] <= last)).sum()) for keys, _ in pieces)
+
+
+def test_limit_of_holds_is_of_all_system_calls(header_directory: Path, programs: Programs) -> None:
+    """The programs are called for each of them, at both ends."""
+    cpu = CpuSettings(header_directory=header_directory)
+    with programs.running("callers"), closing(Suite.start(cpu, EventSettings(), groups=(holds.GROUP,))) as suite:
+        breaker = holds_of(suite)._breaker
+        until = time.monotonic() + DEADLINE_S
+        while time.monotonic() < until and not breaker.is_cycling:
+            suite.tick()
+            time.sleep(0.02)
+        assert breaker.is_cycling
 
 
 @pytest.mark.alike

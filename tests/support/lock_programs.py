@@ -1,6 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that wait for locks in a known way."""
 
+_WAITS_FOR = """
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+static int waits_for(int tid, void *word) /* as /proc says of a thread of this process */
+{
+	char path[64], wanted[64], call[64] = "";
+	int file;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
+	snprintf(wanted, sizeof(wanted), "%d %p ", SYS_futex, word);
+	file = open(path, O_RDONLY);
+	if (read(file, call, sizeof(call) - 1) < 0)
+		abort();
+	close(file);
+	return !strncmp(call, wanted, strlen(wanted));
+}
+"""
+
 LOCK_SOURCES = {
     # Spins until it is told to begin. Then 23 times: thread "keeper7" takes a mutex and holds it for 40 ms in hold_asleep(), or with an
     # argument 60 ms of CPU in hold_busy(), longer if need be until thread "waiter3" waits for it in want_lock(). They take turns by
@@ -106,13 +124,11 @@ int main(int argc, char **argv)
     # Spins until it is told to begin. Then threads "left" and "right" hold a mutex 23 times each in keep_lock(), in turn: each until the
     # other is seen to wait for it, and 20 ms more. Prints for all holds but the first, which began without a wait, the ns that a holder
     # had the lock for sure, and those from the moment the one before it let go until it had let go itself.
-    "holders": """
-#include <fcntl.h>
+    "holders": _WAITS_FOR
+    + """
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct side { sem_t go; int tid; long long inner_ns, outer_ns; } sides[2];
@@ -124,18 +140,6 @@ static long long now_ns(void)
 	clock_gettime(CLOCK_MONOTONIC, &at);
 	return at.tv_sec * 1000000000ll + at.tv_nsec;
 }
-static int waits_for_lock(int tid)
-{
-	char path[64], wanted[64], call[64] = "";
-	int file;
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
-	snprintf(wanted, sizeof(wanted), "%d %p ", SYS_futex, (void *)&lock);
-	file = open(path, O_RDONLY);
-	if (read(file, call, sizeof(call) - 1) < 0)
-		abort();
-	close(file);
-	return !strncmp(call, wanted, strlen(wanted));
-}
 __attribute__((noinline)) void keep_lock(struct side *me, struct side *other)
 {
 	long long from_ns = now_ns(), before_ns = let_go_ns;
@@ -143,7 +147,7 @@ __attribute__((noinline)) void keep_lock(struct side *me, struct side *other)
 	int turn = turns++;
 	if (turn < 45) {
 		sem_post(&other->go);
-		while (!waits_for_lock(other->tid))
+		while (!waits_for(other->tid, &lock))
 			usleep(1000);
 	}
 	nanosleep(&nap, 0);
@@ -180,6 +184,37 @@ int main(void)
 	sem_post(&sides[0].go);
 	pthread_join(threads[0], 0), pthread_join(threads[1], 0);
 	printf("%lld %lld\\n", sides[0].inner_ns + sides[1].inner_ns, sides[0].outer_ns + sides[1].outer_ns), fflush(stdout);
+	while (getchar() != EOF)
+		;
+}
+""",
+    # 23 threads get a mutex each after a wait and end with it. Prints the addresses of the first lock and the last when they are gone.
+    "leavers": _WAITS_FOR
+    + """
+#include <pthread.h>
+static pthread_mutex_t locks[23];
+static volatile int tid;
+static void *take_and_leave(void *lock)
+{
+	tid = syscall(SYS_gettid);
+	pthread_mutex_lock(lock);
+	return lock;
+}
+int main(void)
+{
+	if (getchar() == EOF)
+		return 1;
+	for (int i = 0; i < 23; i++) {
+		pthread_t thread;
+		tid = 0;
+		pthread_mutex_lock(&locks[i]);
+		pthread_create(&thread, 0, take_and_leave, &locks[i]);
+		while (!tid || !waits_for(tid, &locks[i]))
+			usleep(1000);
+		pthread_mutex_unlock(&locks[i]);
+		pthread_join(thread, 0);
+	}
+	printf("%ld %ld\\n", (long)&locks[0], (long)&locks[22]), fflush(stdout);
 	while (getchar() != EOF)
 		;
 }
