@@ -114,16 +114,16 @@ def key_weights(
     store: Store,
     selection: Selection,
     columns: Sequence[str],
-    budget: MergeBudget = MergeBudget(),
+    meter: Meter | None = None,
     keep: Keep = keep_all,
 ) -> KeyWeights:
     """Values of `columns` by key, for all rows of the selection with a key that `keep` keeps.
 
-    Raises LimitExceeded over the budget, naming it.
+    Parts of one question are given one meter. Raises LimitExceeded over the budget, naming it.
     """
-    maxima = maxima_of(store, selection.kind)
-    meter, found = Meter(budget), dict[str, _Totals]()
-    start, end = 0, 0
+    maxima, found = maxima_of(store, selection.kind), dict[str, _Totals]()
+    meter = meter or Meter()
+    start, end, rows_before = 0, 0, meter.rows
     for piece in store.select(
         Selection(selection.kind, selection.from_unix_ns, selection.until_unix_ns, selection.series_ids, tuple(columns))
     ):
@@ -134,7 +134,7 @@ def key_weights(
         found[piece.service].add(piece)
         start, end = min(start or piece.start_unix_ns, piece.start_unix_ns), max(end, piece.end_unix_ns)
     services = {service: totals.weights(keep(totals.dictionary)) for service, totals in sorted(found.items())}
-    return KeyWeights(services, start, end, meter.rows)
+    return KeyWeights(services, start, end, meter.rows - rows_before)
 
 
 def maxima_of(store: Store, kind: str) -> frozenset[str]:

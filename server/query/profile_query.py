@@ -16,7 +16,7 @@ from server.query.complaint import QueryError, did_you_mean
 from server.query.idle import NEEDED, Idle, IdleShare, add_idle, can_be_idle, part
 from server.query.kinds import kinds_to_ask, width_column
 from server.query.looked_at import look_at
-from server.query.merge import KeyWeights, key_weights
+from server.query.merge import KeyWeights, Meter, key_weights
 from server.query.name_index import NameIndex
 from server.query.operators import NO_OPERATORS, Operators
 from server.query.quality import Quality, add_accounts, is_silent, stack_shares
@@ -172,13 +172,14 @@ class ProfileQuery:
     def _merged(self, chosen: Chosen, question: Question, column: ColumnInfo) -> _Merged:
         """Add up and lay on a tree; a label of series that the question is grouped by is its outermost level."""
         if not question.series_group:
-            return self._one(chosen, question, column)
+            return self._one(chosen, question, column, Meter())
         check_group(question, chosen.series)
         groups = split(self.store, chosen, By(question.group, column.name), question.range)
-        return _joined([(value, self._one(some, question, column)) for value, some in groups])
+        meter = Meter()
+        return _joined([(value, self._one(some, question, column, meter)) for value, some in groups])
 
-    def _one(self, chosen: Chosen, question: Question, column: ColumnInfo) -> _Merged:
-        weights, idle = self._weights(chosen, question, column)
+    def _one(self, chosen: Chosen, question: Question, column: ColumnInfo, meter: Meter) -> _Merged:
+        weights, idle = self._weights(chosen, question, column, meter)
         count = chosen.kind.columns[0].name
         weighed, first = self._tree(weights, column.name, question)
         samples = sum(service.totals[count] for service in weights.services.values())
@@ -187,10 +188,10 @@ class ProfileQuery:
         naming = look_at(weights, column.name, self._namer, self.store)
         return _Merged(weighed, samples, first, idle, weights.start_unix_ns, weights.end_unix_ns, weights.rows, naming)
 
-    def _weights(self, chosen: Chosen, question: Question, column: ColumnInfo) -> tuple[KeyWeights, IdleShare | None]:
+    def _weights(self, chosen: Chosen, question: Question, column: ColumnInfo, meter: Meter) -> tuple[KeyWeights, IdleShare | None]:
         has_idle = can_be_idle(chosen.kind)
         columns = tuple(dict.fromkeys((column.name, chosen.kind.columns[0].name, *(NEEDED if has_idle else ()))))
-        weights = key_weights(self.store, chosen.selection(question.range, columns), columns, keep=keep_of(question.selector))
+        weights = key_weights(self.store, chosen.selection(question.range, columns), columns, meter, keep_of(question.selector))
         return part(weights, question.idle, column.name, len(chosen.hosts)) if has_idle else (weights, None)
 
     def _tree(self, weights: KeyWeights, column: str, question: Question) -> tuple[WeighedTree, Callable[[], Mask] | None]:

@@ -6,7 +6,7 @@ Stretches are long and whole, because neighbouring windows are alike; of many ho
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,16 @@ class Wanted:
     keep: Keep = keep_all
 
 
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a side, each added up by itself; one when it is not grouped."""
+
+    count: int = 1
+    """Each has fewer replicates when there are more."""
+    meter: Meter = field(default_factory=Meter)
+    """All of them together have the budget of a graph."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplicatedWeights:
     """Values of one service."""
@@ -108,13 +118,15 @@ def replication(store: Store, chosen: Chosen, span: TimeRange, groups: int = 1) 
     return Replication(by_series, host_groups, stretches, start, max(1, -(-(end - start) // stretches)))
 
 
-def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, wanted: Wanted, groups: int = 1) -> SideWeights:
-    """Values of `wanted.width` by key and replicate. What is `chosen` may be one of some groups, which have fewer replicates each.
+def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, wanted: Wanted, groups: Groups | None = None) -> SideWeights:
+    """Values of `wanted.width` by key and replicate. What is `chosen` may be one of some groups.
 
     Raises LimitExceeded over the budget of a graph.
     """
+    groups = groups or Groups()
+    meter, rows_before = groups.meter, groups.meter.rows
     width, count, observed, keep = wanted.width, wanted.count, wanted.observed, wanted.keep
-    cut, meter = replication(store, chosen, span, groups), Meter()
+    cut = replication(store, chosen, span, groups.count)
     found: dict[str, ReplicatedWeights] = {}
     kept: dict[str, Mask | None] = {}
     start, end, samples, seen_observed = 0, 0, 0, 0
@@ -135,7 +147,7 @@ def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, wanted: Wa
         seen_observed += _sum(rows, observed)
         start, end = min(start or piece.start_unix_ns, piece.start_unix_ns), max(end, piece.end_unix_ns)
     hosts = frozenset(series.labels.get("host", "") for series in chosen.series if seen[series.series_id])
-    return SideWeights(dict(sorted(found.items())), samples, seen_observed, start, end, hosts, meter.rows)
+    return SideWeights(dict(sorted(found.items())), samples, seen_observed, start, end, hosts, meter.rows - rows_before)
 
 
 def _sum(piece: Piece, column: str) -> int:

@@ -21,7 +21,7 @@ from server.query.chosen import By, Chosen, split_alike
 from server.query.operators import Operators
 from server.query.profile_query import ProfileQuery, Question, check_group
 from server.query.quality import share
-from server.query.replicates import ReplicatedWeights, SideWeights, Wanted, replicated_weights
+from server.query.replicates import Groups, ReplicatedWeights, SideWeights, Wanted, replicated_weights
 from server.query.trees import ServiceTree
 
 EMPTY_SIDE = Side(np.zeros(0, np.intp), np.zeros((1, 0), np.uint64), 0)
@@ -76,8 +76,9 @@ def read_sides(query: ProfileQuery, sides: Sequence[tuple[Question, Chosen]], wa
     groups = list(split_alike(store, spans, By(question.series_group, wanted[0].width)))
     found = []
     for at, ((asked, chosen), how) in enumerate(zip(sides, wanted, strict=True)):
+        together = Groups(len(groups))
         parts = [
-            (name, _packed(replicated_weights(store, members[at], asked.range, how, len(groups))))
+            (name, _packed(replicated_weights(store, members[at], asked.range, how, together)))
             for name, members in groups
             if members[at].series
         ]

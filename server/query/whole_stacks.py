@@ -8,7 +8,7 @@ from emberwatch.v1 import batch_pb2 as pb
 from server.errors import LimitExceeded
 from server.profile.nametable import BROKEN, mark_flags
 from server.query.kinds import DEFAULT_KIND, width_column
-from server.query.merge import MergeBudget, ServiceWeights, key_weights
+from server.query.merge import MergeBudget, Meter, ServiceWeights, key_weights
 from server.query.quality import share
 from server.query.timerange import TimeRange
 from server.store.protocol import Selection, ServiceDictionary, Store
@@ -25,7 +25,7 @@ def whole_shares(store: Store, span: TimeRange, budget: MergeBudget = BUDGET) ->
     column = width_column(kind).name
     selection = Selection(kind.name, span.from_unix_ns, span.until_unix_ns, None, (column,))
     try:
-        weights = key_weights(store, selection, (column,), budget)
+        weights = key_weights(store, selection, (column,), Meter(budget))
     except LimitExceeded:
         return {}  # The page shows a dash.
     return {service: _whole_share(found, column) for service, found in weights.services.items() if found.totals[column]}

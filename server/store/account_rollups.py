@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from server.store import tables
 from server.store.cover import LENGTHS_S, MINUTE_NS, SECOND_NS
 from server.store.engine import reading
-from server.store.facts import ACCOUNTS_BUILT, ACCOUNTS_FLOOR, ACCOUNTS_SEEN, raise_time, read_time
+from server.store.facts import ACCOUNTS_BUILT, ACCOUNTS_FLOOR, ACCOUNTS_SEEN, raise_time, read_time, write_time
 from server.store.segments import (
     Losses,
     Segments,
@@ -55,9 +55,8 @@ class AccountRollups:
         """Mark what a server without rollups added to units that were made."""
         self._built_unix_ns = read_time(connection, ACCOUNTS_BUILT)
         table = tables.accounts.c
-        late = sa.select(table.kind_id, table.start_unix_ns).where(
-            table.id > read_time(connection, ACCOUNTS_SEEN), table.start_unix_ns < self._built_unix_ns
-        )
+        seen = 0 if _lower_seen(connection) else read_time(connection, ACCOUNTS_SEEN)  # All, when ids began anew.
+        late = sa.select(table.kind_id, table.start_unix_ns).where(table.id > seen, table.start_unix_ns < self._built_unix_ns)
         for kind_id, start in connection.execute(late).all():
             self.mark(connection, [kind_id], start)
 
@@ -73,7 +72,7 @@ class AccountRollups:
     def step(self, engine: sa.Engine, units: UnitOfWork, now_unix_ns: int) -> bool:
         """Make what is due of one unit of time, or remove some windows; False when nothing is left to do."""
         with reading(engine) as connection:
-            seen = int(connection.execute(sa.select(sa.func.max(tables.accounts.c.id))).scalar() or 0)
+            seen = _highest_id(connection)
             due = self._due(connection, now_unix_ns)
             made = _made(connection, due) if due is not None else {}
         with units.begin() as writing:
@@ -136,7 +135,21 @@ class AccountRollups:
         for table in (tables.accounts, tables.losses):
             some = sa.select(table.c.id).where(table.c.start_unix_ns < floor).limit(MOST_ROWS)
             removed += connection.execute(table.delete().where(table.c.id.in_(some))).rowcount
+        _lower_seen(connection)
         return removed > 0
+
+
+def _highest_id(connection: sa.Connection) -> int:
+    return int(connection.execute(sa.select(sa.func.max(tables.accounts.c.id))).scalar() or 0)
+
+
+def _lower_seen(connection: sa.Connection) -> bool:
+    """Have ids that will be given again not count as seen; False when there are none."""
+    highest = _highest_id(connection)
+    if highest >= read_time(connection, ACCOUNTS_SEEN):
+        return False
+    write_time(connection, ACCOUNTS_SEEN, highest)
+    return True
 
 
 def _mark(connection: sa.Connection, kind_id: int, start_unix_ns: int, lengths_s: Iterable[int]) -> None:

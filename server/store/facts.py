@@ -16,7 +16,7 @@ ACCOUNTS_BUILT = "accounts_built"
 ACCOUNTS_FLOOR = "accounts_floor"
 """Before it, windows have no account of their own any more: units of ten minutes are the finest."""
 ACCOUNTS_SEEN = "accounts_seen"
-"""Row id up to which windows that came late have been marked."""
+"""Row id up to which windows that came late have been marked; not above the highest, because SQLite gives ids of removed rows again."""
 
 
 def read_bytes(connection: sa.Connection, name: str) -> bytes | None:
@@ -38,9 +38,14 @@ def read_time(connection: sa.Connection, name: str) -> int:
     return int.from_bytes(read_bytes(connection, name) or b"", "little")
 
 
+def write_time(connection: sa.Connection, name: str, unix_ns: int) -> None:
+    """In the place of what was there, earlier or later."""
+    write_bytes(connection, name, unix_ns.to_bytes(8, "little"))
+
+
 def raise_time(connection: sa.Connection, name: str, unix_ns: int) -> int:
     """Move a time forward, never back; gives where it is now."""
     before = read_time(connection, name)
     if unix_ns > before:
-        write_bytes(connection, name, unix_ns.to_bytes(8, "little"))
+        write_time(connection, name, unix_ns)
     return max(before, unix_ns)

@@ -31,7 +31,6 @@ from server.symbols.namebook import Binaries, NameBook
 from server.symbols.settings import SymbolSettings
 from server.symbols.source_files import BETTER_IS_HERE, Held, SourceFiles, held_of, held_of_file, quality_of, worth_of
 from server.symbols.sources import Origin, Source
-from server.symbols.split_files import split_held
 from server.symbols.split_ids import U64, split_ids
 from server.symbols.table import Table, Traits
 from server.symbols.table_cache import TableCache
@@ -188,11 +187,10 @@ class Namer:
 
     def _take_split(self, ids: U64, descriptor: int, seen: Probe) -> Taken:
         """Keep a .dwo or .dwp file by its units, and make the tables that lack some of them."""
+        refusal = self._workshop.splits.keep(ids, Origin.UPLOAD, descriptor, seen)
+        if refusal not in ("", BETTER_IS_HERE):
+            raise Overloaded(f"the file cannot be kept: {refusal}")
         wanting = self._workshop.splits.wanting(ids)
-        refusals = {self._files.keep(split_held(one), Origin.UPLOAD, descriptor, seen) for one in {*wanting.values()} or {int(ids[0])}}
-        refused = sorted(refusals - {"", BETTER_IS_HERE})
-        if refused:
-            raise Overloaded(f"the file cannot be kept: {refused[0]}")
         for key in wanting:
             self._remake(key)
         return Taken("", len(wanting), is_known=False)

@@ -18,17 +18,19 @@ from emberwatch.v1 import batch_pb2 as pb
 from server.store.protocol import BinaryInfo
 from server.symbols.build_result import SplitName
 from server.symbols.disk_room import refusal_for_room
+from server.symbols.elf_probe import Probe
 from server.symbols.identity import BinaryKey
 from server.symbols.rooted import open_in_root
 from server.symbols.settings import SymbolSettings
 from server.symbols.source_files import Held, SourceFiles
-from server.symbols.sources import close_all
+from server.symbols.sources import Origin, close_all
 from server.symbols.split_ids import U64, common_ids, split_ids
+from server.symbols.split_packs import SplitPacks, pack_id
 
 log = logging.getLogger(__name__)
 
 SPLIT_KIND = 0xD0
-"""Stands for a kind of build id: such files have none, and are kept by the id of one of their units."""
+"""Stands for a kind of build id: such files have none, and are kept by the id of their unit, or by a digest of all of them."""
 MAX_FILES = 4096
 MAX_BYTES = 2 << 30
 """Of all .dwo and .dwp files of one binary."""
@@ -48,6 +50,7 @@ class SplitFiles:
     def __init__(self, settings: SymbolSettings, files: SourceFiles) -> None:
         self._settings = settings
         self._files = files
+        self._packs = SplitPacks(settings.directory, settings.free_min_bytes)
         self._lock = threading.Lock()
         self._missing: dict[BinaryKey, tuple[SplitName, ...]] = {}
         self._tried: dict[BinaryKey, frozenset[int]] = {}
@@ -64,11 +67,20 @@ class SplitFiles:
                 self._missing.pop(key, None)
                 self._tried.pop(key, None)
 
-    def wanting(self, ids: U64) -> dict[BinaryKey, int]:
-        """The binaries that miss units with some of these ids, each with the lowest of those."""
+    def keep(self, ids: U64, origin: Origin, descriptor: int, found: Probe) -> str:
+        """Keep a copy of a .dwo or .dwp file with these units. Says why it was not kept; "" when it was."""
+        refusal = self._files.keep(held_by(ids), origin, descriptor, found)
+        if not refusal and ids.size > 1:
+            try:
+                self._packs.add(ids)
+            except OSError as error:
+                return f"its units cannot be written: {error.strerror}"
+        return refusal
+
+    def wanting(self, ids: U64) -> list[BinaryKey]:
+        """The binaries that miss units with some of these ids."""
         with self._lock:
-            common = {key: common_ids({one.dwo_id for one in missing}, ids) for key, missing in self._missing.items()}
-        return {key: min(some) for key, some in common.items() if some}
+            return [key for key, missing in self._missing.items() if common_ids({one.dwo_id for one in missing}, ids)]
 
     def has_news(self, key: BinaryKey, binary: BinaryInfo | None) -> bool:
         """Whether a file has come that holds what is missing."""
@@ -129,11 +141,11 @@ class SplitFiles:
                 return
 
     def _candidates(self, key: BinaryKey, binary: BinaryInfo | None, missing: Sequence[SplitName], left: set[int]) -> Iterator[int]:
+        for pack in self._packs.holding(left):
+            yield from self._kept(pack)
         for one in missing:
             if one.dwo_id in left:
-                kept = self._files.open(split_key(one.dwo_id), ())
-                close_all(kept[1:])
-                yield from (source.descriptor for source in kept[:1])
+                yield from self._kept(_id_bytes(one.dwo_id))
         if not self._settings.local_files:
             return
         path = PurePosixPath(os.fsdecode(binary.path)) if binary is not None and binary.path.startswith(b"/") else None
@@ -143,6 +155,11 @@ class SplitFiles:
             if one.dwo_id in left:
                 for root, place in self._places(one, path):
                     yield from _opened(root, place)
+
+    def _kept(self, held_id: bytes) -> Iterator[int]:
+        kept = self._files.open(BinaryKey(pb.BINARY_KIND_ELF, SPLIT_KIND, held_id, b""), ())
+        close_all(kept[1:])
+        yield from (source.descriptor for source in kept[:1])
 
     def _packed_places(self, key: BinaryKey, path: PurePosixPath | None) -> Iterator[tuple[Path, PurePosixPath]]:
         digits = key.build_id.hex()
@@ -167,14 +184,13 @@ class SplitFiles:
             yield root, whole
 
 
-def split_key(dwo_id: int) -> BinaryKey:
-    """By which a file with this unit is kept."""
-    return BinaryKey(pb.BINARY_KIND_ELF, SPLIT_KIND, dwo_id.to_bytes(8, "big"), b"")
+def held_by(ids: U64) -> Held:
+    """By which a file with these units is kept; there is one at least."""
+    return Held(SPLIT_KIND, _id_bytes(int(ids[0])) if ids.size == 1 else pack_id(ids))
 
 
-def split_held(dwo_id: int) -> Held:
-    """The same for files that come."""
-    return Held(SPLIT_KIND, dwo_id.to_bytes(8, "big"))
+def _id_bytes(dwo_id: int) -> bytes:
+    return dwo_id.to_bytes(8, "big")
 
 
 def _opened(root: Path, place: PurePosixPath) -> Iterator[int]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from server.errors import LimitExceeded
-from server.query.merge import MergeBudget, key_weights
+from server.query.merge import MergeBudget, Meter, key_weights
 from server.store.dictionaries import Dictionaries
 from server.store.protocol import ColumnInfo, KindInfo, Piece, Selection, ServiceDictionary, Store
 from server.store.push import ValueMerge
@@ -88,13 +88,13 @@ def test_only_the_columns_asked_for_are_read() -> None:
 
 def test_rows_at_the_budget_pass_and_one_more_does_not() -> None:
     rows = [piece("a", [1, 2], [1, 1], [1, 1]), piece("a", [1], [1], [1])]
-    assert key_weights(store(*rows), SELECTION, COLUMNS, MergeBudget(rows=3)).rows == 3
+    assert key_weights(store(*rows), SELECTION, COLUMNS, Meter(MergeBudget(rows=3))).rows == 3
     with pytest.raises(LimitExceeded, match="more than 2 rows: ask for a shorter range"):
-        key_weights(store(*rows), SELECTION, COLUMNS, MergeBudget(rows=2))
+        key_weights(store(*rows), SELECTION, COLUMNS, Meter(MergeBudget(rows=2)))
 
 
 def test_seconds_over_the_budget_are_refused() -> None:
     ticks = iter([0.0, 30.0, 30.1])
     rows = [piece("a", [1], [1], [1]), piece("a", [1], [1], [1])]
     with pytest.raises(LimitExceeded, match="more than 30 s"):
-        key_weights(store(*rows), SELECTION, COLUMNS, MergeBudget(clock=lambda: next(ticks)))
+        key_weights(store(*rows), SELECTION, COLUMNS, Meter(MergeBudget(clock=lambda: next(ticks))))

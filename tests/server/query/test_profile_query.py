@@ -3,10 +3,11 @@
 
 import pytest
 
-from server.errors import BadRequest, Overloaded
+from server.errors import BadRequest, LimitExceeded, Overloaded
 from server.profile.nametable import PathFlag
 from server.query import profile_query
 from server.query.complaint import QueryError
+from server.query.merge import MergeBudget, Meter
 from server.query.operators import Operators
 from server.query.profile_query import ProfileQuery, Question
 from server.query.selector import parse_selector
@@ -52,6 +53,15 @@ def test_services_are_joined_by_name() -> None:
     profile = query.profile(question(column="samples"))
     assert rows_of(profile.weighed) == {("main", "parse"): 7, ("main", "parse", "__x64_sys_write"): 23, ("main", "send"): 2}
     assert profile.first_calls().sum() == len(profile.weighed.tree)
+
+
+def test_hosts_side_by_side_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, query = made(ROWS)
+    monkeypatch.setattr(profile_query, "Meter", lambda: Meter(MergeBudget(rows=2)))  # host a has two rows and b one
+    with pytest.raises(LimitExceeded, match="more than 2 rows"):
+        query.profile(question(group="host"))
+    monkeypatch.setattr(profile_query, "Meter", lambda: Meter(MergeBudget(rows=3)))
+    assert query.profile(question(column="samples", group="host")).weighed.sum == 32
 
 
 def test_threads_are_the_outermost_level_when_asked() -> None:

@@ -10,7 +10,7 @@ from server.errors import LimitExceeded
 from server.query import replicates
 from server.query.merge import MergeBudget, Meter
 from server.query.profile_query import ProfileQuery
-from server.query.replicates import MOST_REPLICATES, Wanted, replicated_weights, replication
+from server.query.replicates import MOST_REPLICATES, Groups, Wanted, replicated_weights, replication
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
 from tests.server.query.fakes import NOW_NS, PERIOD_NS, START_NS, WINDOW_NS, FakeNamer, FakeStore
@@ -68,11 +68,13 @@ def test_a_huge_dictionary_has_fewer_replicates(monkeypatch: pytest.MonkeyPatch)
     assert replication(store, chosen_of(store), RANGE).count == 12
 
 
-def test_the_budget_of_a_graph_holds_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replicates, "Meter", lambda: Meter(MergeBudget(rows=3)))
+def test_the_budget_of_a_graph_holds_for_all_groups_of_a_side() -> None:
     store = store_of(hosts=2, windows=2)
-    with pytest.raises(LimitExceeded, match="more than 3 rows"):
-        replicated_weights(store, chosen_of(store), RANGE, WANTED)
+    rows = replicated_weights(store, chosen_of(store), RANGE, WANTED).rows
+    groups = Groups(2, Meter(MergeBudget(rows=2 * rows - 1)))
+    assert replicated_weights(store, chosen_of(store), RANGE, WANTED, groups).rows == rows
+    with pytest.raises(LimitExceeded, match=f"more than {2 * rows - 1} rows"):
+        replicated_weights(store, chosen_of(store), RANGE, WANTED, groups)
 
 
 def test_nothing_is_nothing() -> None:

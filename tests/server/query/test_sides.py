@@ -4,10 +4,14 @@
 import numpy as np
 import pytest
 
+from server.errors import LimitExceeded
+from server.query import sides
 from server.query.chosen import MOST_GROUPS
 from server.query.complaint import QueryError
 from server.query.diff_query import DiffAnswer, diff_answer
+from server.query.merge import MergeBudget, Meter
 from server.query.profile_query import ProfileQuery, Question
+from server.query.replicates import Groups
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
 from tests.server.profile.trees import path
@@ -77,6 +81,16 @@ def test_both_sides_have_the_same_groups_however_many_there_are() -> None:
     level = {path(found.a, n)[0] for n in range(1, len(found.tree)) if found.tree.depth[n] == 1}
     assert len(level) == MOST_GROUPS and "[4 others]" in level
     assert (found.a.sum, found.b.sum) == (sum(100 + n for n in range(hosts)), sum(300 - n for n in range(hosts)))
+
+
+def test_the_groups_of_a_side_share_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_of(hosts=4)  # 80 rows of each host on each side
+    budget = MergeBudget(rows=320)
+    monkeypatch.setattr(sides, "Groups", lambda count: Groups(count, Meter(budget)))
+    assert answer(store, "host").a.hosts == 4
+    budget = MergeBudget(rows=319)
+    with pytest.raises(LimitExceeded, match="more than 319 rows"):
+        answer(store, "host")
 
 
 def test_a_host_of_one_side_and_a_side_of_nothing() -> None:

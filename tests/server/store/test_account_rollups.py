@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from emberwatch.v1 import marks_pb2 as marks
-from server.store import account_rollups, accounts, tables
+from server.store import account_rollups, accounts, facts, tables
 from server.store.protocol import AccountSlot, RetireLimits
 from server.store.segments import Segments
 from server.store.sql_store import SqlStore
@@ -166,6 +166,27 @@ def test_a_window_that_comes_while_a_unit_is_made_is_in_it(tmp_path: Path, monke
     ((slot,),) = answers(store, [(0, 10, None)])
     assert slot.stored == 37
     store.close()
+
+
+@pytest.mark.parametrize("seen", [0, 99], ids=["lowered", "of an older server"])
+def test_a_window_with_an_id_that_was_used_before_is_found(tmp_path: Path, seen: int) -> None:
+    store = new_store(tmp_path)
+    for minute in range(0, 60, 5):
+        push(store, 1 + minute, "a", 30, minute * MINUTE_NS)
+    compact_all(store, START + 60 * 3600 * SECOND_NS)
+    assert count(store, tables.accounts) == 0
+    with store._engine.begin() as connection:
+        assert facts.read_time(connection, facts.ACCOUNTS_SEEN) == 0
+        facts.raise_time(connection, facts.ACCOUNTS_SEEN, seen)
+    store._account_rollups._built_unix_ns = 0  # As a server that knows nothing of units.
+    push(store, 100, "a", 7, 1200 * MINUTE_NS)
+    store.close()
+    for _ in range(2):  # While the unit waits to be made, and when it is.
+        store = new_store(tmp_path)
+        ((slot,),) = answers(store, [(1200, 1210, None)])
+        assert slot.stored == 7
+        compact_all(store, START + 60 * 3600 * SECOND_NS)
+        store.close()
 
 
 def test_retention_takes_units_too_and_never_half(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_unknown_kinds_and_places_outside_are_refused(tmp_path: Path) -> None:
 
 def test_an_absolute_symbol_lies_in_no_section(tmp_path: Path) -> None:
     for name, words in (
-        ("use", '__asm__(".section .debug_other\\n.quad place + 7");'),
+        ("use", '__asm__(".text\\n.skip 16\\n.section .debug_other\\n.quad place + 7");'),
         ("place", '__asm__(".globl place\\nplace = 0x2300");'),
     ):
         compile_program(words, tmp_path / f"{name}.o", "-c")
@@ -59,8 +59,8 @@ def test_an_absolute_symbol_lies_in_no_section(tmp_path: Path) -> None:
     run_tool("ld", "-r", "-o", made, tmp_path / "use.o", tmp_path / "place.o")
     assert " ABS place" in run_tool("readelf", "-sW", made)
     damaged = bytearray(made.read_bytes())
-    # Elf64_Ehdr: e_shoff u64 at 40, e_shentsize, e_shnum u16 at 58; Elf64_Shdr: sh_addr u64 at 16.
+    # Elf64_Ehdr: e_shoff u64 at 40, e_shentsize, e_shnum u16 at 58; Elf64_Shdr: sh_flags u64 at 8 (2: ALLOC, 4: EXECINSTR).
     (table,), (width, count) = struct.unpack_from("<Q", damaged, 40), struct.unpack_from("<HH", damaged, 58)
-    struct.pack_into("<Q", damaged, table + (count - 1) * width + 16, 0x7000_0000)
+    struct.pack_into("<Q", damaged, table + (count - 1) * width + 8, 6)  # The last one is placed like code, behind 16 bytes of it.
     made.write_bytes(damaged)
     assert section(made, ".debug_other") == struct.pack("<Q", 0x2307)

@@ -153,6 +153,31 @@ def test_a_file_that_is_uploaded_names_what_runs(built: Built, namer: Namer, is_
     assert quality(namer, binary) == Quality.DWARF
 
 
+def test_a_packed_file_that_is_uploaded_first_is_found_by_each_of_its_units(built: Built) -> None:
+    """Also after a restart; two packed files that share a unit are both kept."""
+    settings = SymbolSettings(built.folder / "symbols", debug_roots=(), free_min_bytes=0)
+    first = Namer(settings)
+    packed = []
+    for name in ("other", "third"):
+        source = f"int {name}(int x) {{ return x * 23; }}"
+        compile_program(source, built.folder / f"{name}.o", "-c", "-O1", "-gdwarf-4", "-gsplit-dwarf")
+        packed.append(built.folder / f"{name}.dwp")
+        run_tool("dwp", built.file, built.folder / f"{name}.dwo", "-o", packed[-1])
+        with packed[-1].open("rb") as opened:
+            assert first.take_file(opened.fileno()).binaries == 0
+    first.close()
+    files = SplitFiles(settings, SourceFiles(settings.directory, 1 << 30, 0))
+    for path in packed:
+        with path.with_suffix(".dwo").open("rb") as opened:
+            (dwo_id,) = split_ids(opened.fileno()).tolist()
+        bundle = files.bundle(key_of(built.binary), None, [SplitName(dwo_id, b"x.dwo", b"/")])
+        assert bundle is not None and os.pread(bundle.descriptor, 1 << 20, 0) == path.read_bytes()
+        os.close(bundle.descriptor)
+    again = Namer(settings)
+    assert quality(again, built.binary) == Quality.DWARF
+    again.close()
+
+
 def test_a_file_that_is_uploaded_first_waits_for_its_program(built: Built, namer: Namer) -> None:
     with built.file.open("rb") as opened:
         assert namer.take_file(opened.fileno()).binaries == 0
@@ -210,7 +235,7 @@ def test_units_that_were_never_asked_for_are_no_news(built: Built) -> None:
     first, behind = SplitName(built.dwo_id ^ 7, b"other.dwo", b"/"), SplitName(built.dwo_id, b"gone.dwo", b"/")
     files.note(key, [behind], [first])
     assert not files.has_news(key, built.binary)
-    assert files.wanting(np.array([built.dwo_id], np.uint64)) == {key: built.dwo_id}
+    assert files.wanting(np.array([built.dwo_id], np.uint64)) == [key]
 
 
 def test_what_is_missing_is_known_again_after_a_restart(built: Built, tmp_path: Path) -> None:
