@@ -51,6 +51,12 @@ class BufferedMap:
         """Take out the keys and values of a buffer that nobody writes, in pieces."""
         return bpf.drain(self._descriptor(buffer), self._shape.key_type, self._shape.value_type, self._shape.chunk_entries)
 
+    def drain_all(self, buffer: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The same in one piece."""
+        pieces = list(self.drain(buffer))
+        keys = np.concatenate([np.empty(0, self._shape.key_type), *(piece[0] for piece in pieces)])
+        return keys, np.concatenate([np.empty(0, self._shape.value_type), *(piece[1] for piece in pieces)])
+
     def settle(self, buffer: int, used: int, refused: int) -> bool:
         """Make room after a drain of `used` entries with `refused` inserts; True when the map of this buffer has grown.
 

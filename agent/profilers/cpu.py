@@ -268,10 +268,7 @@ class CpuProfiler:
         return Unwinding.LOOKS
 
     def _drain_counts(self, buffer: int) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
-        pieces = list(self._counts.drain(buffer))
-        keys = [np.empty(0, CPU_KEY), *(piece[0] for piece in pieces)]
-        counts = [np.empty(0, np.uint64), *(piece[1] for piece in pieces)]
-        return np.concatenate(keys), np.concatenate(counts)
+        return self._counts.drain_all(buffer)
 
     def _drain_stacks(self, buffer: int) -> Stacks:
         return stacks_from_rows(self._stacks.drain(buffer), self._limit_frames)

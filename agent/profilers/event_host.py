@@ -2,9 +2,10 @@
 """What an event profiler is given, and what it must be: the part that all kinds but cpu have in common."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Protocol, Self
 
 from agent.kernel import program as kernel
 from agent.kernel.program import Program, ProgramSpec, ProgramType, SymbolNames
@@ -101,6 +102,28 @@ class EventProfiler(Protocol):
     def close(self) -> None:
         """Detach, and let go of what it made. The program is closed by its owner, later."""
         ...
+
+
+class StackedProfiler:
+    """What profilers have in common that keep all they have to close in a stack. A subclass attaches when it is made."""
+
+    def __init__(self, host: EventHost, closing: ExitStack) -> None:
+        self._closing = closing
+
+    @classmethod
+    def start(cls, host: EventHost) -> Self:
+        """Attach; when that fails nothing is left. Raises KernelError when this kernel does not offer what it takes."""
+        with ExitStack() as closing:
+            profiler = cls(host, closing)
+            profiler._closing = closing.pop_all()
+        return profiler
+
+    def before_drain(self) -> None:
+        """Nothing is to be done."""
+
+    def close(self) -> None:
+        """Detach, and let go of what it made."""
+        self._closing.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
 from agent.profilers.breaker import Breaker
-from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
+from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch, StackedProfiler
 from agent.profilers.hold_starts import HoldStarts
 from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, Rows, Texts, most_waited, named_objects
 from agent.profilers.locks import LOCK_COUNTS, LONGEST_UNSEEN_NS, MOST_USER_LOCKS, account_of_waits, columns_of_waits
@@ -66,11 +66,11 @@ class _Links:
         return np.frombuffer(kernel.lookup(self._host.program.map("hold_counts"), _KEY_ZERO, size), LOCK_COUNTS)
 
 
-class HoldProfiler:
+class HoldProfiler(StackedProfiler):
     """From start() to close(). Not thread safe."""
 
     def __init__(self, host: EventHost, closing: ExitStack) -> None:
-        self._closing = closing
+        super().__init__(host, closing)
         self._rows = BufferedMap(host.program.map("hold_rows"), MapShape("hold_rows", HOLD_KEY, LOCK_VALUE, MOST_ROWS, CHUNK), FIRST_ROWS)
         closing.callback(self._rows.close)
         host.install_finisher(Scratch.HOLD, "on_hold_walked")
@@ -81,22 +81,9 @@ class HoldProfiler:
         self._breaker = Breaker(self._links, host.settings.most_per_s, host.settings.window_s, host.now_ns)
         closing.callback(self._breaker.close)
 
-    @classmethod
-    def start(cls, host: EventHost) -> "HoldProfiler":
-        """Attach. Raises KernelError when this kernel does not offer what it takes."""
-        with ExitStack() as closing:
-            profiler = cls(host, closing)
-            profiler._closing = closing.pop_all()
-        return profiler
-
-    def before_drain(self) -> None:
-        """Nothing is to be done."""
-
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         share = self._breaker.close_window(window.end_ns)
-        pieces = list(self._rows.drain(window.buffer))
-        keys = np.concatenate([np.zeros(0, HOLD_KEY), *(piece[0] for piece in pieces)])
-        values = np.concatenate([np.zeros(0, LOCK_VALUE), *(piece[1] for piece in pieces)])
+        keys, values = self._rows.drain_all(window.buffer)
         before, self._counted = self._counted, self._links.counts()
         counts = {name: int(self._counted[name].sum() - before[name].sum()) for name in LOCK_COUNTS.names or ()}
         counts["unpaired"] += self._starts.forget_unended(self._links.on_since_ns, window.end_ns)
@@ -124,9 +111,6 @@ class HoldProfiler:
 
     def map_bytes(self) -> int:
         return self._rows.size_bytes()
-
-    def close(self) -> None:
-        self._closing.close()
 
 
 def _objects(keys: Rows, values: Rows) -> tuple[list[bytes], npt.NDArray[np.int64]]:

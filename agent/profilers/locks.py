@@ -13,7 +13,7 @@ from agent.errors import KernelError
 from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
 from agent.profilers.breaker import Breaker, Share
-from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
+from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch, StackedProfiler
 from agent.profilers.lock_names import CallerNames
 from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, U64, LockType, Rows, holder_names, most_waited, named_objects
 from agent.records.drain import Stacks
@@ -97,11 +97,11 @@ class _Links:
         return True
 
 
-class LockProfiler:
+class LockProfiler(StackedProfiler):
     """From start() to close(). Not thread safe."""
 
     def __init__(self, host: EventHost, closing: ExitStack) -> None:
-        self._closing = closing
+        super().__init__(host, closing)
         rows = MapShape("locks", LOCK_KEY, LOCK_VALUE, MOST_ROWS, CHUNK)
         self._rows = BufferedMap(host.program.map("locks"), rows, FIRST_ROWS)
         closing.callback(self._rows.close)
@@ -116,22 +116,9 @@ class LockProfiler:
         if not self._links.has_kernel_locks:
             log.warning("kernel locks are not seen: this kernel has no contention tracepoints (Linux 5.19 has)")
 
-    @classmethod
-    def start(cls, host: EventHost) -> "LockProfiler":
-        """Attach. Raises KernelError when this kernel does not offer what it takes."""
-        with ExitStack() as closing:
-            profiler = cls(host, closing)
-            profiler._closing = closing.pop_all()
-        return profiler
-
-    def before_drain(self) -> None:
-        """Nothing is to be done."""
-
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         share = self._breaker.close_window(window.end_ns)
-        pieces = list(self._rows.drain(window.buffer))
-        keys = np.concatenate([np.zeros(0, LOCK_KEY), *(piece[0] for piece in pieces)])
-        values = np.concatenate([np.zeros(0, LOCK_VALUE), *(piece[1] for piece in pieces)])
+        keys, values = self._rows.drain_all(window.buffer)
         before, self._counted = self._counted, self._links.counts()
         counts = {name: int(self._counted[name].sum() - before[name].sum()) for name in LOCK_COUNTS.names or ()}
         if self._rows.settle(window.buffer, len(keys), counts["rows_full"]):
@@ -146,9 +133,6 @@ class LockProfiler:
 
     def map_bytes(self) -> int:
         return self._rows.size_bytes()
-
-    def close(self) -> None:
-        self._closing.close()
 
     def _event_drain(self, window: ClosedWindow, keys: Rows, values: Rows, seen: tuple[Share, Mapping[str, int]]) -> EventDrain:
         share, counts = seen

@@ -13,7 +13,7 @@ from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
 from agent.profilers.breaker import Share
 from agent.profilers.call_budget import CallBudget, CallCosts, CallShares, CostMeter, Step
-from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
+from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch, StackedProfiler
 from agent.profilers.syscall_names import waiting_calls
 from agent.profilers.syscall_rows import CALL_CACHE, CALL_COUNTS, CALL_KEY, CALL_SUMS, rows_of_calls
 from agent.profilers.syscall_stacks import CALL_STACK_KEY, CALL_STACK_SUMS, StackPace, rows_of_call_stacks, waiting_words
@@ -107,12 +107,12 @@ class _Links:
         return np.frombuffer(kernel.lookup(self._host.program.map(name), buffer.to_bytes(4, "little"), size), dtype)
 
 
-class SyscallProfiler:
+class SyscallProfiler(StackedProfiler):
     """Counts from start() to close()."""
 
     def __init__(self, host: EventHost, closing: ExitStack) -> None:
         program = host.program
-        self._closing = closing
+        super().__init__(host, closing)
         spilled = MapShape("spilled", CALL_KEY, CALL_SUMS, MOST_SPILLED, CHUNK)
         self._spilled = BufferedMap(program.map("spilled"), spilled, SPILLED_ENTRIES)
         closing.callback(self._spilled.close)
@@ -128,17 +128,6 @@ class SyscallProfiler:
         budget = settings.calls_share if settings.most_per_s else 0.0
         self._budget = CallBudget(self._links, budget, settings.window_s, host.now_ns)
         closing.callback(self._budget.close)
-
-    @classmethod
-    def start(cls, host: EventHost) -> "SyscallProfiler":
-        """Attach. Raises KernelError when this kernel does not offer the tracepoints."""
-        with ExitStack() as closing:
-            profiler = cls(host, closing)
-            profiler._closing = closing.pop_all()
-        return profiler
-
-    def before_drain(self) -> None:
-        """Nothing is to be done."""
 
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         """Both kinds."""
@@ -163,10 +152,6 @@ class SyscallProfiler:
     def map_bytes(self) -> int:
         """Kernel memory of what the CPUs could not keep, and of stacks by call."""
         return self._spilled.size_bytes() + self._stacks.size_bytes()
-
-    def close(self) -> None:
-        """Detach."""
-        self._closing.close()
 
     def _drain_calls(self, window: ClosedWindow, counts: npt.NDArray[np.void], shares: CallShares) -> EventDrain:
         share = shares.counted

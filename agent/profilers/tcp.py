@@ -16,7 +16,7 @@ import numpy.typing as npt
 from agent.errors import KernelError
 from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, Iterator, MapShape, ProgramSpec, ProgramType
-from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
+from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch, StackedProfiler
 from agent.profilers.tcp_connects import CONNECT_KEY, CONNECT_SUMS, rows_of_connects
 from agent.profilers.tcp_following import Following
 from agent.profilers.tcp_rows import TCP_KEY, TCP_SUMS, rows_of_endpoints
@@ -83,11 +83,11 @@ def spec() -> ProgramSpec:
     )
 
 
-class TcpProfiler:
+class TcpProfiler(StackedProfiler):
     """Counts from start() to close()."""
 
     def __init__(self, host: EventHost, closing: ExitStack) -> None:
-        self._closing = closing
+        super().__init__(host, closing)
         self._program = host.program
         sums = MapShape("tcp_sums", TCP_KEY, TCP_SUMS, MOST_SUMS, CHUNK)
         self._sums = BufferedMap(self._program.map("tcp_sums"), sums, SUMS_ENTRIES)
@@ -107,17 +107,6 @@ class TcpProfiler:
         for tracepoint, function in RAW_TRACEPOINTS.items():
             closing.callback(kernel.close, self._program.open_raw_tracepoint(tracepoint, function))
         self._find_open_sockets()
-
-    @classmethod
-    def start(cls, host: EventHost) -> "TcpProfiler":
-        """Attach, and find the sockets that are open. Raises KernelError when this kernel does not offer what it takes."""
-        with ExitStack() as closing:
-            profiler = cls(host, closing)
-            profiler._closing = closing.pop_all()
-        return profiler
-
-    def before_drain(self) -> None:
-        """Nothing is to be done."""
 
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         """Both kinds."""
@@ -177,10 +166,6 @@ class TcpProfiler:
     def map_bytes(self) -> int:
         """Kernel memory of sums and stacks, both buffers."""
         return self._sums.size_bytes() + self._connects.size_bytes()
-
-    def close(self) -> None:
-        """Detach."""
-        self._closing.close()
 
     def _find_open_sockets(self) -> None:
         """Those that were there before us: listeners first, so that it is known of the others who called. Or they are not followed."""

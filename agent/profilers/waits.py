@@ -192,8 +192,8 @@ class WaitsProfiler:
         share = self._breaker.close_window(window.end_ns)
         if self._breaker.is_on:
             self._look(min(self.shut_ns() or window.end_ns, window.end_ns))
-        rows = WaitRows(*_all_of(self._waits, window.buffer, WAIT_KEY, WAIT_VALUE))
-        gone_keys, gone_sums = _all_of(self._departed, window.buffer, DEPARTED_KEY, THREAD_SUMS)
+        rows = WaitRows(*self._waits.drain_all(window.buffer))
+        gone_keys, gone_sums = self._departed.drain_all(window.buffer)
         losses = self._take_losses()
         self._waits.settle(window.buffer, len(rows.keys), losses.rows_full)
         self._departed.settle(window.buffer, len(gone_keys), losses.departed_full)
@@ -274,12 +274,6 @@ class WaitsProfiler:
     def _write_gate(self, most_events: int, shut_ns: int = 0) -> None:
         self._periods += 1
         kernel.update(self._host.program.map("wait_gate"), _KEY_ZERO, WAIT_GATE.pack(self._periods, most_events, shut_ns))
-
-
-def _all_of(buffered: BufferedMap, buffer: int, key: np.dtype[np.void], value: np.dtype[np.void]) -> tuple[Rows, Rows]:
-    pieces = list(buffered.drain(buffer))
-    keys = np.concatenate([np.zeros(0, key), *(piece[0] for piece in pieces)])
-    return keys, np.concatenate([np.zeros(0, value), *(piece[1] for piece in pieces)])
 
 
 GROUP = Group(KINDS, spec, WaitsProfiler)

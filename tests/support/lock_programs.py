@@ -20,7 +20,7 @@ static int waits_for(int tid, void *word) /* as /proc says of a thread of this p
 """
 
 LOCK_SOURCES = {
-    # Spins until it is told to begin. Then 23 times: thread "keeper7" takes a mutex and holds it for 40 ms in hold_asleep(), or with an
+    # Spins until it is told to begin. Then 23 times: thread "keeper7" takes a mutex and holds it for 80 ms in hold_asleep(), or with an
     # argument 60 ms of CPU in hold_busy(), longer if need be until thread "waiter3" waits for it in want_lock(). They take turns by
     # semaphores, which are futexes and no locks. Prints the ns that the waiter measured itself. A hundred threads that do nothing came
     # before them.
@@ -46,12 +46,12 @@ static int is_wanted(void) /* as glibc says it: the waiter came late on a busy h
 }
 __attribute__((noinline)) void hold_asleep(void)
 {
-	struct timespec nap = {0, 20000000};
+	struct timespec nap = {0, 60000000}, rest = {0, 20000000};
 	sem_post(&go);
-	nanosleep(&nap, 0);
-	while (!is_wanted())
+	do
 		nanosleep(&nap, 0);
-	nanosleep(&nap, 0);
+	while (!is_wanted());
+	nanosleep(&rest, 0);
 	asm volatile("");
 }
 __attribute__((noinline)) void hold_busy(void)
