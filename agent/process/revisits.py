@@ -11,6 +11,8 @@ from collections.abc import Callable
 from agent.records.process import ProcessKey
 
 _PAUSES_S = (0.002, 0.01, 0.03, 0.15, 0.6)
+LIVED_ON = 3
+"""Number of the pause that most short-lived processes do not outlive."""
 
 
 class Revisits:

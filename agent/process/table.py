@@ -16,12 +16,14 @@ from agent.process.binaries import BinaryCache
 from agent.process.perf_map_file import PerfMapFiles, PerfMapState, with_jit
 from agent.process.rate import RateLimit
 from agent.process.reader import Image, Mapped, ProcessReader, Sight
-from agent.process.revisits import Revisits
+from agent.process.revisits import LIVED_ON, Revisits
 from agent.process.settings import ProcessSettings
 from agent.records.binary import BinaryId, FileStamp
 from agent.records.process import Fate, Process, ProcessKey
 
 _LIVENESS_CHECKS = 256
+_RESERVE = 4
+"""One part in so many of the budget of first sights is for processes that were put off and live on."""
 """Processes without samples that are looked at in one window."""
 _NAMES = {Fate.EXITED: b"[exited]", Fate.EXEC_RACE: b"[exec race]", Fate.KERNEL: b"kernel", Fate.ALIVE: b""}
 
@@ -77,6 +79,8 @@ class ProcessTable:
         self._newest: dict[tuple[int, int], ProcessKey] = {}
         self._in_exec: set[ProcessKey] = set()
         """Met in the middle of an exec: looked at again soon."""
+        self._put_off: set[ProcessKey] = set()
+        """There was no budget to read them: those that live on are looked at again soon, before others."""
         self._expected: set[ProcessKey] = set()
         """Told of at an exec, without samples yet: looked at soon."""
         self._changed: set[ProcessKey] | None = None
@@ -90,10 +94,11 @@ class ProcessTable:
         """
         new = {key for key in keys if key not in self._entries}
         for key in sorted(new, key=lambda key: -key.exec_id):
-            if not self._rate.take():
+            if self._may_read(key, 0 if key in self._put_off else self._settings.new_burst // _RESERVE):
+                self._enter(key, 0)
+            elif key not in self._put_off:
                 self._counts.rate_limited += 1
-                continue
-            self._enter(key, 0)
+                self._put_off_to(key, LIVED_ON)
         for key, step in self._revisits.take_due():
             self._revisit(key, step)
 
@@ -173,6 +178,14 @@ class ProcessTable:
         """Close all descriptors."""
         self._binaries.close()
 
+    def _may_read(self, key: ProcessKey, reserve: float) -> bool:
+        """Whether the budget of first sights has room for it; one that is gone takes nothing of it."""
+        return not self._reader.is_listed(key.pid) or self._rate.take(reserve=reserve)
+
+    def _put_off_to(self, key: ProcessKey, step: int) -> None:
+        if self._revisits.plan(key, step):
+            self._put_off.add(key)
+
     def _enter(self, key: ProcessKey, step: int) -> None:
         newest = self._newest.get((key.pid, key.start_boot_ns))
         if newest is not None and newest.exec_id > key.exec_id:
@@ -207,16 +220,23 @@ class ProcessTable:
 
     def _revisit(self, key: ProcessKey, step: int) -> None:
         entry = self._entries.get(key)
-        is_expected = key in self._expected
+        is_expected, is_put_off = key in self._expected, key in self._put_off
         self._expected.discard(key)
-        if entry is None and key in self._in_exec:
+        self._put_off.discard(key)
+        if entry is not None:
+            if entry.image is not None:
+                self._refresh(key, entry, self._now_s())
+                self._revisits.plan(key, step)
+        elif key in self._in_exec:
             self._in_exec.discard(key)
             self._enter(key, step)
-        elif entry is None and is_expected and self._reader.is_listed(key.pid) and self._rate.take(reserve=self._settings.new_burst / 2):
+        elif is_put_off:
+            if self._may_read(key, 0):
+                self._enter(key, step)
+            else:
+                self._put_off_to(key, step)
+        elif is_expected and self._reader.is_listed(key.pid) and self._rate.take(reserve=self._settings.new_burst / 2):
             self._enter(key, step)
-        elif entry is not None and entry.image is not None:
-            self._refresh(key, entry, self._now_s())
-            self._revisits.plan(key, step)
 
     def _expose_late_read(self, before: ProcessKey, sight: Sight) -> None:
         entry = self._entries.get(before)
