@@ -29,7 +29,7 @@ soak: $(VENV)/test-installed
 fuzz: $(VENV)/test-installed
 	$(BIN)/python -m tests.fuzz $(MUTATIONS)
 
-# Debian's kernels under emulation, each with the tests of the BPF programs: about half an hour a kernel. KERNELS="6.1" for some.
+# Debian's kernels under emulation, each with the tests of the BPF programs. KERNELS="6.1" for some.
 kernels: $(VENV)/kernels-installed
 	$(BIN)/python -m tests.kernels $(KERNELS)
 
@@ -46,7 +46,7 @@ $(VENV)/installed: pyproject.toml
 	@echo "$(CURDIR)/$(VENV)/bcc" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/emberwatch-bcc.pth"
 	@touch $@
 
-# What the tests build and look with, beside what the program needs. The compilers (some 150 MB to fetch) build the programs whose names,
+# What the tests build and look with, beside what the program needs. The compilers build the programs whose names,
 # inlined calls and lines are compared with what llvm-symbolizer and addr2line say.
 TEST_TOOLS := clang++:clang llvm-symbolizer:llvm ld.lld:lld rustc:rustc gcc:gcc g++:g++ ld:binutils chromium:chromium node:nodejs npm:npm clang-format:clang-format git:git openssl:openssl xz:xz-utils perl:perl debuginfod:debuginfod dwz:dwz
 $(VENV)/test-installed: $(VENV)/installed Makefile

@@ -18,8 +18,9 @@ from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
 from agent.profilers.breaker import Breaker
 from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch, StackedProfiler
 from agent.profilers.hold_starts import HoldStarts
+from agent.profilers.lock_links import LockLinks
 from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, Rows, Texts, most_waited, named_objects
-from agent.profilers.locks import LOCK_COUNTS, LONGEST_UNSEEN_NS, MOST_USER_LOCKS, account_of_waits, columns_of_waits
+from agent.profilers.locks import LONGEST_UNSEEN_NS, MOST_USER_LOCKS, account_of_waits, columns_of_waits
 from agent.profilers.waits import sees_all_threads
 from agent.records.drain import CPU_KEY
 from agent.records.event_drain import EventDrain
@@ -38,32 +39,19 @@ SPEC = ProgramSpec(
 )
 
 
-class _Links:
+class _Links(LockLinks):
     def __init__(self, host: EventHost) -> None:
-        self._host = host
-        self._attached: list[int] = []
+        super().__init__(host, "hold_counts")
         self.on_since_ns = 0
         """When they were attached last."""
 
     def attach(self) -> None:
-        program, settings = self._host.program, self._host.settings
-        self.on_since_ns = self._host.now_ns()
+        program, settings = self.host.program, self.host.settings
+        self.on_since_ns = self.host.now_ns()
         packed = HOLD_SETTINGS.pack(self.on_since_ns, min(settings.threshold_ns, LONGEST_UNSEEN_NS))
         kernel.update(program.map("hold_settings"), _KEY_ZERO, packed)
-        self._attached.append(program.open_raw_tracepoint("sys_enter", "on_release"))
-        self._attached.append(program.open_raw_tracepoint("sys_exit", "on_acquire"))
-
-    def detach(self) -> None:
-        while self._attached:
-            kernel.close(self._attached.pop())
-
-    def events_per_cpu(self) -> npt.NDArray[np.uint64]:
-        return self.counts()["events"].copy()
-
-    def counts(self) -> npt.NDArray[np.void]:
-        """LOCK_COUNTS of each possible CPU since the start."""
-        size = LOCK_COUNTS.itemsize * kernel.possible_cpu_count()
-        return np.frombuffer(kernel.lookup(self._host.program.map("hold_counts"), _KEY_ZERO, size), LOCK_COUNTS)
+        self.attached.append(program.open_raw_tracepoint("sys_enter", "on_release"))
+        self.attached.append(program.open_raw_tracepoint("sys_exit", "on_acquire"))
 
 
 class HoldProfiler(StackedProfiler):
@@ -76,7 +64,6 @@ class HoldProfiler(StackedProfiler):
         host.install_finisher(Scratch.HOLD, "on_hold_walked")
         self._starts = HoldStarts(host.program.map("holds"), Path("/proc") if sees_all_threads() else None)
         self._links = _Links(host)
-        self._counted = self._links.counts()
         closing.callback(self._links.detach)  # when only one of the two could be attached
         self._breaker = Breaker(self._links, host.settings.most_per_s, host.settings.window_s, host.now_ns)
         closing.callback(self._breaker.close)
@@ -84,8 +71,7 @@ class HoldProfiler(StackedProfiler):
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         share = self._breaker.close_window(window.end_ns)
         keys, values = self._rows.drain_all(window.buffer)
-        before, self._counted = self._counted, self._links.counts()
-        counts = {name: int(self._counted[name].sum() - before[name].sum()) for name in LOCK_COUNTS.names or ()}
+        counts = self._links.take_counts()
         counts["unpaired"] += self._starts.forget_unended(self._links.on_since_ns, window.end_ns)
         self._rows.settle(window.buffer, len(keys), counts["rows_full"])
         objects, object_of_row = _objects(keys, values)

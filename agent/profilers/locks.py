@@ -14,6 +14,7 @@ from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
 from agent.profilers.breaker import Breaker, Share
 from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch, StackedProfiler
+from agent.profilers.lock_links import LockLinks
 from agent.profilers.lock_names import CallerNames
 from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, U64, LockType, Rows, holder_names, most_waited, named_objects
 from agent.records.drain import Stacks
@@ -47,27 +48,25 @@ LONGEST_UNSEEN_NS = 10_000
 MOST_USER_LOCKS = 200
 """Of one process and window that keep their address."""
 LOCK_SETTINGS = struct.Struct("<QQQQ")
-LOCK_COUNTS = np.dtype([(name, "<u8") for name in ("events", "waits", "filtered", "unpaired", "starts_full", "rows_full", "rows_busy")])
 _KEY_ZERO = (0).to_bytes(4, "little")
 
 
-class _Links:
+class _Links(LockLinks):
     """Attaches ends before starts, so that what begins is seen to end."""
 
     def __init__(self, host: EventHost, named: tuple[int, int]) -> None:
-        self._host = host
+        super().__init__(host, "lock_counts")
         self._named = named
-        self._attached: list[int] = []
         self.has_kernel_locks = True
 
     def attach(self) -> None:
-        program, settings = self._host.program, self._host.settings
+        program, settings = self.host.program, self.host.settings
         stack_ns = min(settings.threshold_ns, LONGEST_UNSEEN_NS)
-        packed = LOCK_SETTINGS.pack(self._host.now_ns(), stack_ns, *self._named)
+        packed = LOCK_SETTINGS.pack(self.host.now_ns(), stack_ns, *self._named)
         kernel.update(program.map("lock_settings"), _KEY_ZERO, packed)
         try:
             self._try("sched_exit_tp", "on_lock_return")  # From 6.15; before, both ends of a wait are met in sched_switch.
-            self._attached.append(program.open_raw_tracepoint("sched_switch", "on_lock_switch"))
+            self.attached.append(program.open_raw_tracepoint("sched_switch", "on_lock_switch"))
             if self.has_kernel_locks:
                 self.has_kernel_locks = self._try("contention_end", "on_contention_end") and self._try(
                     "contention_begin", "on_contention_begin"
@@ -76,21 +75,9 @@ class _Links:
             self.detach()
             raise
 
-    def detach(self) -> None:
-        while self._attached:
-            kernel.close(self._attached.pop())
-
-    def events_per_cpu(self) -> npt.NDArray[np.uint64]:
-        return self.counts()["events"].copy()
-
-    def counts(self) -> npt.NDArray[np.void]:
-        """LOCK_COUNTS of each possible CPU since the start."""
-        size = LOCK_COUNTS.itemsize * kernel.possible_cpu_count()
-        return np.frombuffer(kernel.lookup(self._host.program.map("lock_counts"), _KEY_ZERO, size), LOCK_COUNTS)
-
     def _try(self, tracepoint: str, function: str) -> bool:
         try:
-            self._attached.append(self._host.program.open_raw_tracepoint(tracepoint, function))
+            self.attached.append(self.host.program.open_raw_tracepoint(tracepoint, function))
         except KernelError as error:
             log.info("tracepoint not there name=%s reason=%s", tracepoint, error)
             return False
@@ -110,7 +97,6 @@ class LockProfiler(StackedProfiler):
         host.install_finisher(Scratch.HOLDER, "on_holder_walked")
         self._names = CallerNames(kernel.symbol_names)
         self._links = _Links(host, (host.symbols.data_start, host.symbols.data_end))
-        self._counted = self._links.counts()
         self._breaker = Breaker(self._links, host.settings.most_per_s, host.settings.window_s, host.now_ns)
         closing.callback(self._breaker.close)
         if not self._links.has_kernel_locks:
@@ -119,8 +105,7 @@ class LockProfiler(StackedProfiler):
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         share = self._breaker.close_window(window.end_ns)
         keys, values = self._rows.drain_all(window.buffer)
-        before, self._counted = self._counted, self._links.counts()
-        counts = {name: int(self._counted[name].sum() - before[name].sum()) for name in LOCK_COUNTS.names or ()}
+        counts = self._links.take_counts()
         if self._rows.settle(window.buffer, len(keys), counts["rows_full"]):
             log.info("map grown name=locks entries=%d", self._rows.entries(window.buffer))
         return (self._event_drain(window, keys, values, (share, counts)),)

@@ -118,7 +118,7 @@ static __always_inline bool begin_open_walk(struct open_walk *walk, struct threa
 	walk->stack.length = 0;
 	if (!load_u64(&task->mm))
 		return false;
-	read_registers(&walk->at, (struct pt_regs *)bpf_task_pt_regs(task), &code_segment);
+	take_registers(&walk->at, (struct pt_regs *)bpf_task_pt_regs(task), &code_segment);
 	walk->at.is_exact = walk->at.has_registers = 1;
 	walk->at.mapping.start = walk->at.mapping.end = 0;
 	walk->at.looks_left = 0;

@@ -5,17 +5,6 @@
 
 #include "shared/unwind.h"
 
-static __always_inline void read_registers(struct unwinding *at, struct pt_regs *regs, u64 *code_segment)
-{
-	bpf_probe_read_kernel(&at->ip, sizeof(at->ip), &regs->ip);
-	bpf_probe_read_kernel(&at->sp, sizeof(at->sp), &regs->sp);
-	bpf_probe_read_kernel(&at->bp, sizeof(at->bp), &regs->bp);
-	bpf_probe_read_kernel(&at->ax, sizeof(at->ax), &regs->ax);
-	bpf_probe_read_kernel(&at->r10, sizeof(at->r10), &regs->r10);
-	bpf_probe_read_kernel(&at->r11, sizeof(at->r11), &regs->r11);
-	bpf_probe_read_kernel(code_segment, sizeof(u16), &regs->cs);
-}
-
 enum {
 	KERNEL_STACK_BYTES = 16384, /* THREAD_SIZE */
 };

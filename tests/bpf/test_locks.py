@@ -222,7 +222,7 @@ def test_waits_that_find_no_room_are_lost_and_nothing_else_is(
         process.kill()
         process.wait()
         drains += [observer.lock_window(), observer.lock_window()]
-        waits_ended = int(profiler._counted["waits"].sum())
+        waits_ended = int(profiler._links.taken["waits"].sum())
     stored = sum(int(drain.columns[0].values.sum()) for drain in drains)
     full, busy = (sum(drain.account.lost.get(reason, 0) for drain in drains) for reason in (MAP_FULL, MAP_BUSY))
     filtered = sum(drain.account.filtered for drain in drains)

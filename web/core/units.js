@@ -50,6 +50,14 @@ export function formatCoresBare(cores) {
 }
 
 /**
+ * A value on an axis: also where all of the axis is less than formatCoresBare tells apart.
+ * @param {number} tick
+ */
+export function formatTick(tick) {
+  return tick > 0 && tick < 0.01 ? String(Number(tick.toPrecision(2))) : formatCoresBare(tick);
+}
+
+/**
  * A share with one decimal: `12.3 %`; what is there but rounds to nothing is `< 0.1 %`, what is not quite all never says 100.
  * @param {number} share 0..1
  */

@@ -3,7 +3,7 @@
 
 import { isLossGrave } from "../core/quality.js";
 import { numberTicks, timeTicks } from "../core/scale.js";
-import { NS_PER_S, formatCoresBare } from "../core/units.js";
+import { NS_PER_S, formatTick } from "../core/units.js";
 import { cssColour } from "../core/colour.js";
 import { fitCanvas, tokenColours } from "./surface.js";
 
@@ -101,7 +101,7 @@ export function paintTimeline(canvas, scene) {
  * @param {Plot} plot
  * @param {{ticks: number[], colours: Record<string, string>, label?: (tick: number) => string}} look
  */
-export function paintAxes(context, { timeline, width_px }, plot, { ticks, colours, label = formatCoresBare }) {
+export function paintAxes(context, { timeline, width_px }, plot, { ticks, colours, label = formatTick }) {
   context.font = FONT;
   context.textBaseline = "middle";
   context.textAlign = "right";

@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +73,38 @@ def test_what_is_only_expected_leaves_room_for_what_has_samples() -> None:
         found.see(keys)
         assert found.get(keys[2]).fate is Fate.ALIVE
     assert found.counts().rate_limited == 0
+    found.close()
+
+
+def test_a_flood_of_short_lives_does_not_hide_those_that_live_on() -> None:
+    """As a shell script's: more begin in a second than are read, and most are gone before they could be."""
+    now_s, gone = [0.0], 1 << 22
+    found = ProcessTable(replace(ProcessSettings(), new_per_s=1, new_burst=8), now_s=lambda: now_s[0])
+    with python(WAIT) as first, ExitStack() as short:
+        keys = [key_of(short.enter_context(python(WAIT))) for _ in range(7)]
+        found.see([ProcessKey(gone + i, 1, 1) for i in range(99)])
+        found.see(keys)
+        assert found.counts().rate_limited == 1  # a quarter of the budget is left, and what is gone took nothing of it
+        found.see([key_of(first)])
+        assert found.get(key_of(first)).fate is Fate.EXITED
+        now_s[0] = 0.2
+        found.see([])
+        assert found.get(key_of(first)).fate is Fate.ALIVE
+        assert found.counts().rate_limited == 2
+    found.close()
+
+
+def test_put_off_for_long_is_read_when_there_is_budget() -> None:
+    now_s = [0.0]
+    found = ProcessTable(replace(ProcessSettings(), new_per_s=2, new_burst=1), now_s=lambda: now_s[0])
+    with python(WAIT) as one, python(WAIT) as two:
+        keys = [key_of(one), key_of(two)]
+        found.see(keys)
+        for now in (0.2, 0.9):
+            assert sorted(found.get(key).fate.name for key in keys) == ["ALIVE", "EXITED"]
+            now_s[0] = now
+            found.see([])
+        assert [found.get(key).fate for key in keys] == [Fate.ALIVE] * 2
     found.close()
 
 

@@ -4,7 +4,8 @@
 import numpy as np
 
 from agent.profilers.breaker import Share
-from agent.profilers.locks import LOCK_COUNTS, account_of_waits
+from agent.profilers.lock_links import LOCK_COUNTS
+from agent.profilers.locks import account_of_waits
 from emberwatch.v1.marks_pb2 import LossReason
 
 COUNTS = dict.fromkeys(LOCK_COUNTS.names or (), 0) | {"filtered": 7, "unpaired": 3, "starts_full": 2, "rows_full": 5}

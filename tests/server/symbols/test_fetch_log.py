@@ -6,20 +6,9 @@ from pathlib import Path
 import pytest
 
 from server.symbols.fetch_log import MOST_PAUSE_S, PAUSE_S, FetchLog
+from tests.server.symbols.conftest import Clock
 
 ID, URL = b"\x12" * 20, "http://one"
-
-
-class Clock:
-    now_s = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 def test_an_hour_between_requests_and_longer_each_time_for_who_asks_by_itself(tmp_path: Path, clock: Clock) -> None:

@@ -13,20 +13,9 @@ from server.symbols.breaker import FAILURES, REST_S
 from server.symbols.debuginfod import Answer, FetchLimits, parse_upstreams
 from server.symbols.fetch_log import PAUSE_S
 from server.symbols.fetcher import Fetcher, FetchOrder, Told
+from tests.server.symbols.conftest import Clock
 from tests.server.symbols.programs import compile_program, describe
 from tests.support.upstreams import DEADLINE_S, Upstreams, send, until
-
-
-class Clock:
-    now_s = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -11,21 +11,10 @@ import pytest
 from server.errors import BadRequest, LimitExceeded, Overloaded
 from server.symbols.file_uploads import IDLE_S, MAX_SESSIONS, FileUploads, Piece
 from server.symbols.settings import SymbolSettings
+from tests.server.symbols.conftest import Clock
 
 TOKEN = "0123456789abcdef"
 BODY = os.urandom(700_001)
-
-
-class Clock:
-    now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -24,23 +24,12 @@ from server.symbols.identity import key_of
 from server.symbols.ledger import NameState
 from server.symbols.namer import NEWS_S, RETRY_S, Namer
 from server.symbols.settings import SymbolSettings
+from tests.server.symbols.conftest import Clock
 from tests.server.symbols.programs import addresses_by_nm, compile_program, describe, proto_id, run_tool
 from tests.support.upstreams import Upstreams, until
 
 WAIT_S = 60.0
 SOURCE = "__attribute__((noinline)) int work(int x) { return x * 7; } int main(void) { return work(1); }"
-
-
-class Clock:
-    now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from server.symbols.split_files import SplitFiles
 from server.symbols.split_ids import split_ids
 from server.symbols.table import Traits
 from server.symbols.table_cache import TableCache
+from tests.server.symbols.conftest import Clock
 from tests.server.symbols.programs import compile_program, describe, run_tool
 
 WAIT_S = 60.0
@@ -57,18 +58,6 @@ class Built:
 @pytest.fixture
 def built(tmp_path: Path) -> Built:
     return Built(tmp_path)
-
-
-class Clock:
-    now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -26,6 +26,17 @@ test("cores", () => {
   assert.equal(units.formatCores(0), "0 cores");
 });
 
+test("values of an axis are told apart, however small it is", () => {
+  const said = [
+    [0, "0"],
+    [0.0005, "0.0005"],
+    [0.002, "0.002"],
+    [0.5, "0.50"],
+    [2, "2"],
+  ];
+  for (const [tick, words] of said) assert.equal(units.formatTick(tick), words);
+});
+
 test("a share that is not nothing never reads 0, one that is not all never reads 100", () => {
   assert.equal(units.formatShare(0), "0 %");
   assert.equal(units.formatShare(0.0004), "< 0.1 %");
