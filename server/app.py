@@ -130,6 +130,7 @@ class Server:
             health=self._health,
             counters=self._counters,
             kind_totals=self._ingest.kind_totals.totals,
+            page_url=self._settings.page_url,
         )
         app = create_app(services)
         host = self._settings.http.rpartition(":")[0]
@@ -183,12 +184,12 @@ class Server:
 
     def _watch(self) -> None:
         """Report on deploys and watch shares, a bounded step at a time; by itself, so that a long comparison holds nothing else up."""
-        reporter, watch = Reporter(self._query, self._deliverer.announce), Watch(self._query)
+        reporter, watch = Reporter(self._query, self._deliverer.deliveries), Watch(self._query, beside=self._deliverer.deliveries)
         while not self._is_closing.wait(WATCH_S):
             try:
                 while reporter.step() and not self._is_closing.is_set():
                     pass
-                self._deliverer.announce(watch.step())
+                watch.step()
             except ServerError as error:  # Nothing is lost: the same step is due again.
                 log.warning("watching put off reason=%s", error)
 

@@ -77,7 +77,11 @@ class Settings:
     upload_bytes: int = _row(2 << 30, "Most bytes of one upload, and of one file from a debuginfod server.", _positive)
     symbol_files_bytes: int = _row(10 << 30, "Most bytes of uploaded and fetched files; those used longest ago leave first.", _positive)
     symbol_tables_bytes: int = _row(10 << 30, "Most bytes of tables of names; those used longest ago leave first.", _positive)
-    page_url: str = _row("", "Where people open the page, http(s)://HOST[:PORT]; links in webhooks begin with it.", _page_url)
+    page_url: str = _row(
+        "",
+        "Where people open the page, http(s)://HOST[:PORT]; for webhooks; the page answers to this name.",
+        _page_url,
+    )
     webhook_urls: str = _row("", "Addresses that events are sent to, commas between; nothing else is ever called.", _webhooks)
     webhook_secret: str = _row("", "Key that events sent to webhooks are signed with (HMAC-SHA256).")
     log_level: str = _row("info", "How much is logged: debug, info, warning or error.", _level)

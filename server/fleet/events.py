@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events: a function whose share of its service changed beyond noise and by enough, after a deploy or without one. Once per subtree."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -10,6 +11,8 @@ from server.fleet.kept import key_of
 from server.fleet.words import MINUS
 from server.query.timerange import TimeRange
 from server.store.documents import Collection, Document, Documents
+
+log = logging.getLogger(__name__)
 
 EVENTS = Collection("events", 10_000)
 SAME_NS = 2 * 3600 * 10**9
@@ -61,8 +64,20 @@ class Event:
         return f"{self.function}: {_share(self.before)} to {_share(self.after)} of {self.service} ({sign}{_share(abs(change))}){came}"
 
 
-def keep_new(documents: Documents, found: Sequence[Event]) -> list[Event]:
-    """Write those that are new: not the same function of the service within SAME_NS, not the same deploy again. Gives them."""
+Beside = Callable[[Event], Sequence[tuple[Collection, Document]]]
+"""What is to be written with an event: that somebody is to be told of it."""
+
+
+def nothing_beside(_: Event) -> Sequence[tuple[Collection, Document]]:
+    """Give nothing."""
+    return ()
+
+
+def keep_new(documents: Documents, found: Sequence[Event], beside: Beside = nothing_beside) -> list[Event]:
+    """Write those that are new: not the same function of the service within SAME_NS, not the same deploy again. Gives them.
+
+    An event and what is `beside` it are written together: a server that ends in between has neither, and finds the event again.
+    """
     new = []
     for event in found:
         since = max(0, event.at_unix_ns - SAME_NS)
@@ -73,7 +88,8 @@ def keep_new(documents: Documents, found: Sequence[Event]) -> list[Event]:
             or ((one.service, one.function) == (event.service, event.function) and abs(one.at_unix_ns - event.at_unix_ns) <= SAME_NS)
         ]
         if not same and documents.get(EVENTS, event.event_id, _NEVER) is None:
-            documents.put(EVENTS, Document(event.event_id, event.at_unix_ns, _body(event)), _NEVER)
+            documents.put_all([(EVENTS, Document(event.event_id, event.at_unix_ns, _body(event))), *beside(event)], _NEVER)
+            log.info("event service=%r function=%r before=%.4f after=%.4f", event.service, event.function, event.before, event.after)
             new.append(event)
     return new
 

@@ -2,13 +2,12 @@
 """Keeps deploys and makes their reports, by itself, while they roll out: a bounded step at a time in the server's upkeep."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 
 from server.errors import ServerError
 from server.fleet.deploy import Deploy, body_of
 from server.fleet.deploys import deploys
-from server.fleet.events import Cause, Event, event_id_of, keep_new
+from server.fleet.events import Beside, Cause, Event, event_id_of, keep_new, nothing_beside
 from server.fleet.kept import keep_deploy, keep_report, keep_return, kept_deploys, kept_returns
 from server.fleet.report import Json, make_report, missing_words
 from server.fleet.returns import find_returns
@@ -33,10 +32,10 @@ _PACE = 20
 class Reporter:
     """One for each server."""
 
-    def __init__(self, query: ProfileQuery, announce: Callable[[list[Event]], None] = lambda _: None) -> None:
-        """`announce` is given events that are new."""
+    def __init__(self, query: ProfileQuery, beside: Beside = nothing_beside) -> None:
+        """`beside` is written with each event that is new."""
         self._query = query
-        self._announce = announce
+        self._beside = beside
         self._looked_unix_ns = 0
 
     def step(self) -> bool:
@@ -80,7 +79,7 @@ class Reporter:
             return
         if report is None:
             return
-        self._announce(keep_new(self._query.store.documents, events_of(deploy, report.body)))
+        keep_new(self._query.store.documents, events_of(deploy, report.body), self._beside)
         keep_report(self._query.store.documents, replace(deploy, verdict=report.verdict), report.body)
         log.info("report made service=%r version=%r verdict=%r", deploy.service, deploy.version, report.verdict.words)
 

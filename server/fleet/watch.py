@@ -8,14 +8,14 @@ that explains a shift is told, and functions that only made room are not.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from server.errors import ServerError
 from server.fleet.deploy import Deploy
 from server.fleet.deploys import deploys
-from server.fleet.events import Cause, Event, event_id_of, keep_new
+from server.fleet.events import Beside, Cause, Event, event_id_of, keep_new, nothing_beside
 from server.fleet.selectors import cpu_selector
 from server.fleet.shares import GROUPS, Function, ServiceShares, Shifted, group_of
 from server.profile.changed import NOTHING, changed_functions
@@ -46,10 +46,11 @@ _DEPLOY_NS = 3600 * SECOND_NS
 
 
 class Watch:
-    """One for each server. `clock` gives seconds, for how long a step takes."""
+    """One for each server. `clock` gives seconds, for how long a step takes; `beside` is written with each event."""
 
-    def __init__(self, query: ProfileQuery, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, query: ProfileQuery, clock: Callable[[], float] = time.monotonic, beside: Beside = nothing_beside) -> None:
         self._query = query
+        self._beside = beside
         self._clock = clock
         self._services: dict[str, ServiceShares] = {}
         self._next_unix_ns = 0
@@ -62,8 +63,10 @@ class Watch:
         events: list[Event] = []
         until_s = self._clock() + _STEP_S
         while self._next_unix_ns + SLOT_NS + _LAG_NS <= now and self._clock() < until_s:
-            slot, self._next_unix_ns = self._next_unix_ns, self._next_unix_ns + SLOT_NS
-            for service, shifted in self._shifts(slot).items():
+            slot = self._next_unix_ns
+            samples = self._read(slot)  # What cannot be read now is read in the next step.
+            self._next_unix_ns += SLOT_NS
+            for service, shifted in self._shifts(samples).items():
                 if now - slot <= _STALE_NS:
                     events += self._told(service, shifted, slot + SLOT_NS)
         return events
@@ -75,13 +78,16 @@ class Watch:
         start = max(start, min(firsts, default=now_unix_ns))
         return start // SLOT_NS * SLOT_NS
 
-    def _shifts(self, slot_unix_ns: int) -> dict[str, list[Shifted]]:
-        """Read one slot of all services; those without data have a slot of nothing."""
+    def _shifts(self, samples: Mapping[str, F64]) -> dict[str, list[Shifted]]:
+        """Take one slot of all services, as `_read` gives it; those without data have a slot of nothing."""
         found: dict[str, list[Shifted]] = {}
-        samples = self._read(slot_unix_ns)
         new = [name for name in samples if name not in self._services and samples[name].sum() >= LEAST_SAMPLES]
         for service in [*self._services, *new][:MOST_SERVICES]:
-            tree = self._query.trees.tree(self._query.store.dictionary(service))
+            try:
+                tree = self._query.trees.tree(self._query.store.dictionary(service))
+            except ServerError as error:  # The others go on.
+                log.warning("not watched for a slot service=%r reason=%s", service, error)
+                continue
             own = np.zeros((len(tree.tree), GROUPS))
             if service in samples:
                 keys = samples[service]
@@ -121,7 +127,7 @@ class Watch:
         except ServerError as error:  # The shift is lost to the list of events; graphs and comparisons still show it.
             log.warning("event lost service=%r functions=%d reason=%s", service, len(shifted), error)
             return []
-        return keep_new(self._query.store.documents, events)
+        return keep_new(self._query.store.documents, events, self._beside)
 
     def _events(self, service: str, shifted: list[Shifted], before: TimeRange, after: TimeRange) -> list[Event]:
         selector = cpu_selector(service=service)

@@ -109,15 +109,12 @@ class Deliverer:
         self._hooks = hooks
         self._send = send
 
-    def announce(self, events: list[Event]) -> None:
-        """Note that each hook is to be told."""
+    def deliveries(self, event: Event) -> list[tuple[Collection, Document]]:
+        """Give what says that each hook is to be told, to be written with the event."""
         now = self._query.now_unix_ns()
-        for event in events:
-            log.info("event service=%r function=%r before=%.4f after=%.4f", event.service, event.function, event.before, event.after)
-            for url in self._hooks.urls:
-                hook = key_of(url)
-                body = {"event": event.event_id, "hook": hook, "tries": 0, "next": now, "since": now}
-                self._query.store.documents.put(DELIVERIES, Document(f"{event.event_id}.{hook}", now, body), now)
+        hooks = [key_of(url) for url in self._hooks.urls]
+        bodies = [{"event": event.event_id, "hook": hook, "tries": 0, "next": now, "since": now} for hook in hooks]
+        return [(DELIVERIES, Document(f"{event.event_id}.{hook}", now, body)) for hook, body in zip(hooks, bodies, strict=True)]
 
     def step(self) -> None:
         """Tell what is due, the longest waiting first."""

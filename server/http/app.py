@@ -7,6 +7,7 @@ from server.http.api import api_blueprint
 from server.http.deploys import deploys_blueprint
 from server.http.failures import handle_failures
 from server.http.metrics import serve_metrics
+from server.http.origins import guard_origins
 from server.http.page import page_blueprint
 from server.http.reply import dress_replies, json_response
 from server.http.saved import saved_blueprint
@@ -20,6 +21,7 @@ def create_app(services: AppServices) -> Flask:
     app.url_map.merge_slashes = False
     handle_failures(app)
     dress_replies(app)
+    guard_origins(app, services.page_url)
     serve_metrics(app, services)
     app.register_blueprint(api_blueprint(services))
     app.register_blueprint(deploys_blueprint(services))

@@ -12,7 +12,6 @@ from server.fleet.kept import keep_rates, kept_report
 from server.fleet.report import missing_words
 from server.http.events import add_event_routes
 from server.http.failures import NotThere
-from server.http.host_routes import add_host_routes
 from server.http.parameters import RANGE, Parameters
 from server.http.posted import posted_number, posted_object, posted_text
 from server.http.reply import json_response
@@ -69,7 +68,6 @@ def deploys_blueprint(services: AppServices) -> Blueprint:
         return json_response(answer)
 
     add_event_routes(api, services)
-    add_host_routes(api, services)
     return api
 
 

@@ -141,6 +141,7 @@ def fleet_json(fleet: Fleet) -> Json:
             "service": row.service,
             "cpu_ns": row.cpu_ns,
             "cores": row.cores,
+            "cores_now": row.cores_now,
             "share": row.share,
             "spark": row.spark,
             "version": row.version,
@@ -163,6 +164,7 @@ def fleet_json(fleet: Fleet) -> Json:
         "services": rows,
         "totals": {
             "cores": share(cpu_ns, fleet.covered_ns),
+            "cores_now": fleet.cores_now,
             "hosts": fleet.hosts,
             "samples": sum(row.samples for row in fleet.services),
             "cpu_ns": cpu_ns,

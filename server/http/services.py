@@ -27,4 +27,6 @@ class AppServices:
     """Figures of other parts for /metrics, by name after "emberwatch_"; a name that ends in _total is a counter."""
     kind_totals: Callable[[], Mapping[tuple[str, str], Mapping[str, int]]] = field(default=dict)
     """By kind and column: totals by service since the start, for /metrics; few of each."""
+    page_url: str = ""
+    """Where people open the page, when that is another name than this machine's."""
     page_files: Traversable = field(default_factory=_page_files)

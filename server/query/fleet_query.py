@@ -10,14 +10,15 @@ import numpy.typing as npt
 from server.query.complaint import QueryError, did_you_mean
 from server.query.kinds import DEFAULT_KIND, OVERHEAD_KIND, width_column
 from server.query.profile_query import FIXED_LABELS, ProfileQuery
-from server.query.quality import Losses, add_accounts, is_silent, share
+from server.query.quality import Losses, add_accounts, is_silent, share, silent_hosts
 from server.query.selector import Selector
 from server.query.slots import Slots
-from server.query.timerange import TimeRange
+from server.query.timerange import SECOND_NS, TimeRange
 from server.query.whole_stacks import whole_shares
 from server.store.protocol import AccountSlot, AgentInfo, Selection, SeriesInfo, ServiceInfo, Timeline
 
 Values = npt.NDArray[np.uint64]
+_DAY_NS = 86_400 * SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class ServiceRow:
     service: str
     cpu_ns: int
     cores: float
+    """On average over the range, from its first data on."""
+    cores_now: float
+    """In the last slot that is full."""
     share: float
     """Of the CPU time of all services."""
     spark: list[float]
@@ -51,9 +55,12 @@ class Fleet:
     services: list[ServiceRow]
     covered_ns: int
     """Length of the slots from the first with data to the last."""
+    cores_now: float
     hosts: int
     agents: int
+    """Hosts with an agent that reported in the range or in the day before it: a host that was taken away is missed for a day."""
     agents_silent: int
+    """Those of them that do not report at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +80,11 @@ def fleet(query: ProfileQuery, slots: Slots) -> Fleet:
     """Answer which services there are and what they used."""
     store, span = query.store, slots.range
     kinds = {kind.name for kind in store.kinds()}
-    agents = store.agents()
     at = min(query.now_unix_ns(), span.until_unix_ns)
-    silent = sum(is_silent(agent, at) for agent in agents)
+    lately = [agent for agent in store.agents() if agent.last_window_end_unix_ns >= span.from_unix_ns - _DAY_NS]
+    agents, silent = len({agent.host for agent in lately}), len(silent_hosts(lately, at))
     if DEFAULT_KIND not in kinds:
-        return Fleet(slots, [], 0, 0, len(agents), silent)
+        return Fleet(slots, [], 0, 0.0, 0, agents, silent)
     timeline = store.timeline(Selection(DEFAULT_KIND, span.from_unix_ns, span.until_unix_ns, None, ("samples", "ns")), slots.step_ns)
     infos = {info.series_id: info for info in store.series(DEFAULT_KIND, span.from_unix_ns, span.until_unix_ns)}
     series = [infos[i] for i in timeline.series_ids.tolist()]
@@ -85,7 +92,7 @@ def fleet(query: ProfileQuery, slots: Slots) -> Fleet:
     catalog = {info.service: info for info in store.catalog(span.from_unix_ns, span.until_unix_ns)}
     by_host = _by_host(store.accounts(DEFAULT_KIND, span.from_unix_ns, span.until_unix_ns))
     rows = [
-        _service_row(_Rows(service, members, timeline, slots, covered_ns), series, catalog.get(service), by_host)
+        _service_row(_Rows(service, members, timeline, slots, covered_ns, _full_slot(timeline)), series, catalog.get(service), by_host)
         for service, members in _grouped(series, "service").items()
     ]
     total_ns = sum(row.cpu_ns for row in rows)
@@ -94,7 +101,8 @@ def fleet(query: ProfileQuery, slots: Slots) -> Fleet:
         replace(row, share=share(row.cpu_ns, total_ns), whole_share=whole.get(row.service))
         for row in sorted(rows, key=lambda row: (-row.cpu_ns, row.service))
     ]
-    return Fleet(slots, rows, covered_ns, len({_host(info) for info in series}), len(agents), silent)
+    cores_now = sum(row.cores_now for row in rows)
+    return Fleet(slots, rows, covered_ns, cores_now, len({_host(info) for info in series}), agents, silent)
 
 
 def label_names(query: ProfileQuery, span: TimeRange) -> list[str]:
@@ -169,10 +177,13 @@ class _Rows:
     timeline: Timeline
     slots: Slots
     covered_ns: int
+    full: int
+    """The last slot that is full."""
 
 
 def _service_row(rows: _Rows, series: list[SeriesInfo], known: ServiceInfo | None, by_host: Mapping[str, list[AccountSlot]]) -> ServiceRow:
     per_slot = rows.timeline.columns["ns"][rows.members].sum(axis=0)
+    spark = [share(value, length) for value, length in zip(per_slot.tolist(), rows.slots.lengths_ns(), strict=True)]
     cpu_ns = int(per_slot.sum())
     hosts = {_host(series[i]) for i in rows.members.tolist()}
     versions = [version for version in known.versions if version.version] if known else []
@@ -180,8 +191,9 @@ def _service_row(rows: _Rows, series: list[SeriesInfo], known: ServiceInfo | Non
         service=rows.service,
         cpu_ns=cpu_ns,
         cores=share(cpu_ns, rows.covered_ns),
+        cores_now=spark[rows.full],
         share=0.0,
-        spark=[share(value, length) for value, length in zip(per_slot.tolist(), rows.slots.lengths_ns(), strict=True)],
+        spark=spark,
         version=versions[-1].version if versions else "",
         version_since_unix_ns=versions[-1].first_unix_ns if versions else 0,
         versions=len(versions),
@@ -189,6 +201,12 @@ def _service_row(rows: _Rows, series: list[SeriesInfo], known: ServiceInfo | Non
         samples=int(rows.timeline.columns["samples"][rows.members].sum()),
         losses=add_accounts(account for host in sorted(hosts) for account in by_host.get(host, ())),
     )
+
+
+def _full_slot(timeline: Timeline) -> int:
+    """Give the slot before the last one with data: into the last one windows may still come."""
+    seen = np.flatnonzero(timeline.has_data.any(axis=0))
+    return int(seen[-2:][0]) if seen.size else 0
 
 
 def _covered_ns(timeline: Timeline, slots: Slots, members: npt.NDArray[np.intp] | None = None) -> int:

@@ -19,7 +19,7 @@ from server.query.looked_at import look_at
 from server.query.merge import KeyWeights, Meter, key_weights
 from server.query.name_index import NameIndex
 from server.query.operators import NO_OPERATORS, Operators
-from server.query.quality import Quality, add_accounts, is_silent, stack_shares
+from server.query.quality import Quality, add_accounts, silent_hosts, stack_shares
 from server.query.row_filter import keep_of
 from server.query.selector import ROW_LABELS, Selector, check_names
 from server.query.timerange import SECOND_NS, TimeRange
@@ -224,10 +224,9 @@ class ProfileQuery:
             if matches(series.labels)
         }
         at = min(now, span.until_unix_ns)
-        silent = sorted({agent.host for agent in self.store.agents() if agent.host in expected and is_silent(agent, at)})
-        return Quality(
-            add_accounts(accounts, None if chosen.is_all else hosts), stack_shares(weighed), len(hosts) if has_rows else 0, tuple(silent)
-        )
+        silent = silent_hosts(self.store.agents(), at) & expected
+        heard = len(set(hosts) - silent) if has_rows else 0
+        return Quality(add_accounts(accounts, None if chosen.is_all else hosts), stack_shares(weighed), heard, tuple(sorted(silent)))
 
     def _nearest_data_s(self, question: Question) -> float | None:
         matches = question.selector.test()

@@ -71,9 +71,9 @@ class Quality:
     losses: Losses
     stacks: StackShares
     hosts: int
-    """Hosts with series in the answer."""
+    """Hosts with series in the answer, without those that are silent now."""
     hosts_silent: tuple[str, ...]
-    """Hosts that should be in the answer's end and are not, by name."""
+    """Hosts that should be in the answer's end and are not, by name: none of them counts among `hosts`."""
     naming: int = 0
     """Binaries in the answer whose names are being made: asked again, it has more of them."""
 
@@ -126,3 +126,9 @@ def is_silent(agent: AgentInfo, at_unix_ns: int) -> bool:
     """Tell whether an agent had no window lately, seen from `at_unix_ns`."""
     grace_s = max(60, SILENT_WINDOWS * agent.window_s)
     return agent.last_window_end_unix_ns < at_unix_ns - grace_s * SECOND_NS
+
+
+def silent_hosts(agents: Iterable[AgentInfo], at_unix_ns: int) -> set[str]:
+    """Give the hosts that no agent speaks for. One set up anew has an old agent beside the one that reports."""
+    agents = list(agents)
+    return {agent.host for agent in agents} - {agent.host for agent in agents if not is_silent(agent, at_unix_ns)}

@@ -52,22 +52,15 @@ class Documents:
 
     def put(self, collection: Collection, document: Document, now_unix_ns: int) -> None:
         """Write it, in place of the one with its key. Raises LimitExceeded when it is too large, or one too many."""
-        raw = json.dumps(document.body, separators=(",", ":")).encode()
-        if len(raw) > MOST_BODY_BYTES:
-            raise LimitExceeded(f"{len(raw)} bytes are too many to keep; at most {MOST_BODY_BYTES}")
-        table = tables.documents
-        values = {
-            "at_unix_ns": document.at_unix_ns,
-            "expires_unix_ns": document.expires_unix_ns,
-            "body": zstandard.ZstdCompressor(level=_LEVEL).compress(raw),
-        }
-        where = sa.and_(table.c.collection == collection.name, table.c.key == document.key)
+        self.put_all([(collection, document)], now_unix_ns)
+
+    def put_all(self, documents: Sequence[tuple[Collection, Document]], now_unix_ns: int) -> None:
+        """Write all of them or none, as `put` does."""
+        rows = [(collection, document.key, _values(document)) for collection, document in documents]
         with self._units.begin() as unit:
-            unit.connection.execute(table.delete().where(_is_past(now_unix_ns)))
-            if unit.connection.execute(table.update().where(where).values(values)).rowcount:
-                return
-            self._make_room(unit.connection, collection)
-            unit.connection.execute(table.insert().values(collection=collection.name, key=document.key, **values))
+            unit.connection.execute(tables.documents.delete().where(_is_past(now_unix_ns)))
+            for collection, key, values in rows:
+                self._write(unit.connection, collection, key, values)
 
     def get(self, collection: Collection, key: str, now_unix_ns: int) -> Document | None:
         """None when there is none, or it has expired."""
@@ -88,6 +81,14 @@ class Documents:
         with self._units.begin() as unit:
             where = sa.and_(table.c.collection == collection.name, table.c.key == key)
             return bool(unit.connection.execute(table.delete().where(where)).rowcount)
+
+    def _write(self, connection: sa.Connection, collection: Collection, key: str, values: Mapping[str, Any]) -> None:
+        table = tables.documents
+        where = sa.and_(table.c.collection == collection.name, table.c.key == key)
+        if connection.execute(table.update().where(where).values(values)).rowcount:
+            return
+        self._make_room(connection, collection)
+        connection.execute(table.insert().values(collection=collection.name, key=key, **values))
 
     def _read(self, where: sa.ColumnElement[bool], most: int) -> list[Document]:
         table = tables.documents.c
@@ -113,6 +114,14 @@ class Documents:
 def _is_past(now_unix_ns: int) -> sa.ColumnElement[bool]:
     expires = tables.documents.c.expires_unix_ns
     return sa.and_(expires > 0, expires <= now_unix_ns)
+
+
+def _values(document: Document) -> dict[str, Any]:
+    raw = json.dumps(document.body, separators=(",", ":")).encode()
+    if len(raw) > MOST_BODY_BYTES:
+        raise LimitExceeded(f"{len(raw)} bytes are too many to keep; at most {MOST_BODY_BYTES}")
+    body = zstandard.ZstdCompressor(level=_LEVEL).compress(raw)
+    return {"at_unix_ns": document.at_unix_ns, "expires_unix_ns": document.expires_unix_ns, "body": body}
 
 
 def _body(blob: bytes) -> Mapping[str, Any]:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is done to the frames of a graph: fields of the state, parameters of the API, and the words for them. */
 
+import { shellWord } from "./selector.js";
+
 /**
  * @typedef {"focus" | "ignore" | "callers" | "callees"} FrameOperator
  * @typedef {"function" | "line" | "generics" | "package" | "binary"} Unit
@@ -46,6 +48,18 @@ export function operatorParameters(state) {
     collapse: state.collapse ? "1" : "",
     invert: state.invert ? "1" : "",
   };
+}
+
+/**
+ * As options of `emberwatch query`, each with a space before it.
+ * @param {Operators} state
+ */
+export function operatorOptions(state) {
+  const flags = ["hide_kernel", "collapse", "invert"];
+  return Object.entries(operatorParameters(state))
+    .filter(([, value]) => value !== "")
+    .map(([name, value]) => (flags.includes(name) ? ` --${name.replace("_", "-")}` : ` --${name} ${shellWord(value)}`))
+    .join("");
 }
 
 /**

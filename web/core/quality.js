@@ -190,7 +190,7 @@ function hostsItem(quality) {
   const words =
     silent === 0
       ? `all ${countOf(heard, "host")} reported`
-      : `${heard} of ${countOf(expected, "host")} reported; silent: ${listOf(quality.hosts_silent, 3)}`;
+      : `${heard} of ${countOf(expected, "host")} reported to the end; silent: ${listOf(quality.hosts_silent, 3)}`;
   return { key: "hosts", label: "hosts", value: `${heard}/${expected}`, isFine: silent === 0, words };
 }
 

@@ -18,9 +18,12 @@ export async function uploadFile(file, { signal, onProgress }) {
   const token = newToken();
   let received = 0;
   let failures = 0;
+  let isUnsure = false;
   for (;;) {
-    const piece = file.slice(received, received + PIECE_BYTES);
     try {
+      if (isUnsure) received = (await getJson(`symbols/files/${token}`, {}, signal)).received;
+      isUnsure = false;
+      const piece = file.slice(received, received + PIECE_BYTES);
       const answer = await sendBytes(`symbols/files/${token}`, piece, `bytes ${received}-${received + piece.size - 1}/${file.size}`, signal);
       if (answer.done) return answer;
       failures = 0;
@@ -31,7 +34,7 @@ export async function uploadFile(file, { signal, onProgress }) {
       failures += 1;
       if (isCancelled(error) || !isPassing || failures >= ATTEMPTS) throw error;
       await pause(PAUSE_MS * failures, signal);
-      received = (await getJson(`symbols/files/${token}`, {}, signal)).received;
+      isUnsure = true;
     }
   }
 }

@@ -87,11 +87,11 @@ const failed = ({ errors }) => errors.reduce((sum, { count }) => sum + count, 0)
 function callColumns(choose) {
   return [
     { key: "name", label: "Call", value: (row) => row.name, cell: (row) => nameCell(row.name, () => choose(row.name), ...errorLines(row)) },
-    numberColumn("count", "Calls", (row) => row.values.count ?? 0),
+    numberColumn("count", "Calls", (row) => row.values.count ?? 0, { stored: "count" }),
     { key: "errors", label: "Failed", value: failed, isDescending: true, isNumber: true, cell: (row) => (failed(row) === 0 ? element("span", { class: "is-quiet" }, "0") : formatCount(failed(row))) },
-    numberColumn("total", "Total", (row) => row.values.ns ?? 0, { format: formatDuration, title: "Time in the call, of all threads" }),
+    numberColumn("total", "Total", (row) => row.values.ns ?? 0, { format: formatDuration, stored: "ns", title: "Time in the call, of all threads" }),
     ...latencyColumns("bucket"),
-    numberColumn("max", "Max", (row) => row.values.max_ns ?? null, { format: formatDuration }),
+    numberColumn("max", "Max", (row) => row.values.max_ns ?? null, { format: formatDuration, stored: "max_ns" }),
   ];
 }
 

@@ -110,7 +110,7 @@ function hasUnnamed(answer) {
 function totalTiles({ totals, services, agents }) {
   const heard = agents.total - agents.silent;
   return [
-    statTile("CPU now", formatCores(totals.cores)),
+    statTile("CPU now", formatCores(totals.cores_now)),
     statTile("CPU in range", formatDuration(totals.cpu_ns)),
     statTile("Services", formatCount(services.length)),
     statTile("Hosts", agents.silent === 0 ? formatCount(agents.total) : [heard, "of", agents.total].join(" "), agents.silent > 0 && badge(`${agents.silent} silent`, "amber")),
@@ -132,7 +132,7 @@ function fleetColumns(store) {
         return element("a", { class: "row-link name", href, "data-route": true }, visibleText(row.service));
       },
     },
-    { key: "cores", label: "Cores now", value: (row) => row.cores, isDescending: true, isNumber: true, cell: (row) => formatCoresBare(row.cores) },
+    { key: "cores", label: "Cores now", title: "At the end of this range", value: (row) => row.cores_now, isDescending: true, isNumber: true, cell: (row) => formatCoresBare(row.cores_now) },
     {
       key: "trend",
       label: "Trend",

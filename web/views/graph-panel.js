@@ -184,7 +184,7 @@ export function makeGraphPanel({ store, signal, selection, source = FLAMEGRAPH, 
     refresh: () => load({ isRefresh: true }),
     shown: () => shown,
     address: (/** @type {string} */ format) => {
-      return apiAddress(source.endpoint, { ...selection(), ...pinned, format });
+      return apiAddress(source.endpoint, { ...selection(), ...pinned, ...operatorParameters(store.get()), format });
     },
     pinnedRange: () => pinned,
     unmount() {

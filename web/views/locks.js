@@ -71,10 +71,10 @@ export function mountLocks(place, context) {
 function lockColumns(choose) {
   return [
     { key: "name", label: "Lock", value: (row) => row.name, cell: (row) => nameCell(row.name, () => choose(row.name), ...whoLines(row)) },
-    numberColumn("count", "Waits", (row) => row.values.count ?? 0),
-    numberColumn("total", "Total", (row) => row.values.ns ?? 0, { format: formatDuration, title: "Time waited, by all threads" }),
+    numberColumn("count", "Waits", (row) => row.values.count ?? 0, { stored: "count" }),
+    numberColumn("total", "Total", (row) => row.values.ns ?? 0, { format: formatDuration, stored: "ns", title: "Time waited, by all threads" }),
     ...latencyColumns("bucket"),
-    numberColumn("max", "Max", (row) => row.values.max_ns ?? null, { format: formatDuration }),
+    numberColumn("max", "Max", (row) => row.values.max_ns ?? null, { format: formatDuration, stored: "max_ns" }),
   ];
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The rows of a kind by object: calls, locks, peers. One can be chosen; what else is shown is then of it alone. */
 
-import { sortedRows } from "../core/order.js";
+import { parseSort, sortedRows } from "../core/order.js";
 import { isLossGrave } from "../core/quality.js";
 import { countOf, visibleText } from "../core/text.js";
 import { formatCount, formatDuration, formatLoss } from "../core/units.js";
@@ -16,9 +16,9 @@ import { badge } from "./parts.js";
  * @typedef {{name: string, values: Record<string, number>, histograms: Record<string, Buckets>, errors: Array<{error: string, count: number}>,
  *   first?: Array<{name: string, share: number}>, second?: Array<{name: string, share: number}>, peer?: Peer | null}} ObjectRow
  * @typedef {{service: string, host: string}} Peer
- * @typedef {{kind: string, rows: ObjectRow[], rows_total: number, totals: Record<string, number>, seconds: number,
+ * @typedef {{kind: string, sort: string, rows: ObjectRow[], rows_total: number, totals: Record<string, number>, seconds: number,
  *   lost: Record<string, number>, lost_share: number}} TableAnswer
- * @typedef {import("./data-table.js").Column<ObjectRow>} ObjectColumn
+ * @typedef {import("./data-table.js").Column<ObjectRow> & {stored?: string}} ObjectColumn `stored` is the server's name of what it orders by
  */
 
 const MOST_ROWS = 300;
@@ -49,20 +49,29 @@ export function makeObjectTable({ store, title, noun, none, columns, usualSort, 
   const loader = makeLoader(root, { retry: () => load() });
   /** @type {TableAnswer | null} */
   let shown = null;
+  let shownOrder = "";
+  /** What the server is to choose the rows by, when there are more than are shown. */
+  const order = () => {
+    const key = (/** @type {string} */ sort) => columns.find((column) => column.key === parseSort(sort).key)?.stored;
+    return key(store.get().sort || usualSort) ?? key(usualSort) ?? "";
+  };
   const show = () => {
     all.hidden = chosen() === "";
     if (!shown) return;
+    if (order() !== shownOrder && shown.rows.length < shown.rows_total) load();
     const sort = store.get().sort || usualSort;
     table.show(sortedRows(shown.rows, columns, sort), sort);
     fill(words, summary(shown), ...lostWords(shown));
-    note.textContent = shown.rows.length < shown.rows_total ? `The first ${formatCount(shown.rows.length)} of ${countOf(shown.rows_total, one)}.` : "";
+    note.textContent = shown.rows.length < shown.rows_total ? `The first ${formatCount(shown.rows.length)} of ${countOf(shown.rows_total, one)}, by ${shown.sort.replace("_", " ")}.` : "";
     picture.hidden = shown.rows.length === 0;
     if (shown.rows.length === 0) loader.say(element("p", { class: "message-title" }, none));
   };
   const load = async ({ isQuiet = false } = {}) => {
-    const answer = await loader.run("Reading the table", (stop) => getJson("table", { ...parameters(), limit: MOST_ROWS }, stop), { isQuiet });
+    const sort = order();
+    const answer = await loader.run("Reading the table", (stop) => getJson("table", { ...parameters(), sort, limit: MOST_ROWS }, stop), { isQuiet });
     if (!answer) return;
     shown = answer;
+    shownOrder = sort;
     loader.clear();
     show();
   };
@@ -98,14 +107,15 @@ export function nameCell(name, choose, ...below) {
  * @param {string} key
  * @param {string} label
  * @param {(row: ObjectRow) => number | null} value
- * @param {{format?: (value: number) => string, title?: string}} [how]
+ * @param {{format?: (value: number) => string, title?: string, stored?: string}} [how]
  * @returns {ObjectColumn}
  */
-export function numberColumn(key, label, value, { format = formatCount, title } = {}) {
+export function numberColumn(key, label, value, { format = formatCount, title, stored } = {}) {
   return {
     key,
     label,
     title,
+    stored,
     value,
     isDescending: true,
     isNumber: true,

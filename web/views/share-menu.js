@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Taking the view elsewhere: a link that always shows these samples, the same question in a terminal, the stacks as a file. */
 
+import { operatorOptions } from "../core/operators.js";
 import { addressFromState } from "../core/route.js";
 import { shellWord } from "../core/selector.js";
 import { copyText, element, icon } from "./dom.js";
@@ -23,7 +24,9 @@ export function makeShareMenu(store, { selection, address, pinnedRange }) {
   const copyCommand = () => {
     const { query, from, until } = selection();
     const range = `--from ${from}${until === "now" ? "" : ` --until ${until}`}`;
-    copyText(`emberwatch query ${shellWord(query)} ${range} --format top`, "Command copied.");
+    const state = store.get();
+    const idle = state.idle === "hide" ? "" : ` --idle ${state.idle}`;
+    copyText(`emberwatch query ${shellWord(query)} ${range}${idle}${operatorOptions(state)} --format top`, "Command copied.");
     popover.close();
   };
   const download = (/** @type {string} */ format, /** @type {string} */ name) => {

@@ -72,7 +72,7 @@ export function mountTcp(place, context) {
     none: "No TCP connections in this range.",
     columns: peerColumns(choose),
     usualSort: "out",
-    parameters: () => ({ ...ofAll(), sort: "bytes_out" }),
+    parameters: ofAll,
     summary: ({ totals }) => `${formatBytes(totals.bytes_out ?? 0)} out, ${formatBytes(totals.bytes_in ?? 0)} in`,
     chosen: () => store.get().object,
     choose,
@@ -117,14 +117,14 @@ function peerColumns(choose) {
   return [
     { key: "name", label: "Peer", value: (row) => row.name, cell: (row) => peerCell(row, () => choose(row.name)) },
     numberColumn("opened", "Opened", (row) => value("connects")(row) + value("accepts")(row), { title: "Connections opened or accepted" }),
-    numberColumn("out", "Out", value("bytes_out"), { format: formatBytes }),
-    numberColumn("in", "In", value("bytes_in"), { format: formatBytes }),
-    { key: "again", label: "Sent again", title: "Share of segments sent again", value: (row) => retransmitShare(row.values), isDescending: true, isNumber: true, cell: againCell },
+    numberColumn("out", "Out", value("bytes_out"), { format: formatBytes, stored: "bytes_out" }),
+    numberColumn("in", "In", value("bytes_in"), { format: formatBytes, stored: "bytes_in" }),
+    { key: "again", label: "Sent again", stored: "retransmits", title: "Share of segments sent again", value: (row) => retransmitShare(row.values), isDescending: true, isNumber: true, cell: againCell },
     ...latencyColumns("rtt").map((column) => ({ ...column, label: `RTT ${column.label}` })),
     { ...latencyColumns("connect")[1], key: "connect", label: "Connect p99" },
-    numberColumn("refused", "Refused", value("refused")),
-    numberColumn("resets", "Resets", value("resets")),
-    numberColumn("drops", "Dropped", value("drops"), { title: "Packets and connections for which a queue of the host was full" }),
+    numberColumn("refused", "Refused", value("refused"), { stored: "refused" }),
+    numberColumn("resets", "Resets", value("resets"), { stored: "resets" }),
+    numberColumn("drops", "Dropped", value("drops"), { stored: "drops", title: "Packets and connections for which a queue of the host was full" }),
   ];
 }
 

@@ -10,6 +10,7 @@ from server.fleet.events import Cause, Event
 from server.fleet.kept import keep_rates, kept_report
 from server.fleet.reporter import Reporter
 from server.query.timerange import SECOND_NS, TimeRange
+from server.store.documents import Collection, Document
 from tests.server.fleet.rollouts import NEW, OLD, Rollout
 from tests.server.query.fakes import START_NS, WINDOW_NS, FakeStore
 
@@ -129,13 +130,19 @@ def test_deploys_and_reports_outlive_their_series() -> None:
 def test_a_named_function_is_an_event_once() -> None:
     rollout = Rollout()
     told: list[Event] = []
-    reporter = Reporter(rollout.query, told.extend)
+
+    def deliveries(event: Event) -> list[tuple[Collection, Document]]:
+        told.append(event)
+        return [(Collection("told", 10), Document(event.event_id, 0, {}))]
+
+    reporter = Reporter(rollout.query, deliveries)
     rollout.run(30, BOTH, COSTS)
     for _ in range(3):
         rollout.run(20, {"a": "1", "b": "2"}, COSTS)
         reporter.step()
     assert {(event.function, event.cause, event.version) for event in told} == {("zip", Cause.DEPLOY, "2"), ("legacy", Cause.DEPLOY, "2")}
     assert len(told) == 2 and {event.deploy_id for event in told} == {newest(rollout).deploy_id}
+    assert len(rollout.store.documents.newest(Collection("told", 10), 0)) == 2
 
 
 BIASED = {"1": OLD, "b1": {**OLD, "zip": 300}, "2": OLD, "better": {**OLD, "zip": 300, "legacy": 0}}

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The watch on a store: one event for a function that grew, in time, with what it explains; the past is gone over and not told again."""
 
-import numpy as np
+from typing import NoReturn
 
+import numpy as np
+import pytest
+
+from server.errors import Overloaded
 from server.fleet.events import Cause, kept_events
 from server.fleet.watch import SLOT_NS, Watch
 from server.query.profile_query import ProfileQuery
+from server.store.protocol import Selection
 from tests.server.query.fakes import SECOND_NS, START_NS, FakeNamer, FakeStore, Row
 
 MINUTE_NS = 60 * SECOND_NS
@@ -99,3 +104,25 @@ def test_a_step_does_bounded_work() -> None:
     for _ in range(19):
         watch.step()
     assert watch._next_unix_ns <= service.now_ns
+
+
+def test_a_slot_that_cannot_be_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service()
+    watch = Watch(service.query, lambda: 0.0)
+    service.run(SLOTS)
+    caught_up(watch)
+    told = []
+    for slot in range(20):
+        service.run(1, more=120)
+        with monkeypatch.context() as patch:
+            if slot % 3:  # Two of three steps find the store busy.
+                patch.setattr(service.store, "select", busy)
+                with pytest.raises(Overloaded):
+                    watch.step()
+                continue
+        told += watch.step()
+    assert len(told) == 1 and {told[0].function, *told[0].explains} >= {"scan"}
+
+
+def busy(_: Selection) -> NoReturn:
+    raise Overloaded("waited 10 s")

@@ -29,8 +29,7 @@ class Hooked:
         self.deliverer = Deliverer(query, Hooks(urls or (URL,), "s3cr3t", "https://ew.example/"), self._send)
         self.answers: list[int] = []
         self.got: list[tuple[str, bytes, Mapping[str, str]]] = []
-        keep_new(self.store.documents, [EVENT])
-        self.deliverer.announce([EVENT])
+        keep_new(self.store.documents, [EVENT], self.deliverer.deliveries)
 
     def _send(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
         self.got.append((url, body, headers))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a question to a tree: the right rows, names, joins and the truth about what is missing."""
 
+from dataclasses import replace
+
 import pytest
 
 from server.errors import BadRequest, LimitExceeded, Overloaded
@@ -130,7 +132,7 @@ def test_quality_says_what_was_lost() -> None:
     assert losses.expected == losses.stored + losses.idle + losses.filtered + sum(losses.lost.values())
     assert (quality.stacks.truncated, quality.stacks.unnamed, quality.stacks.unknown) == (0.07, 0.02, 0.11)
     assert quality.stacks.whole == pytest.approx(0.59)
-    assert (quality.hosts, quality.hosts_silent) == (1, ("a",))
+    assert (quality.hosts, quality.hosts_silent) == (0, ("a",))
 
 
 def test_a_host_that_went_silent_before_the_range_is_told() -> None:
@@ -142,6 +144,14 @@ def test_a_host_that_went_silent_before_the_range_is_told() -> None:
     store.agent_infos = [agent("a", START_NS + WINDOW_NS), agent("b", START_NS + 30 * WINDOW_NS)]
     quality = query.profile(question("cpu", later)).quality
     assert (quality.hosts, quality.hosts_silent) == (1, ("a",))
+
+
+def test_a_host_that_was_set_up_anew_is_not_silent() -> None:
+    store, query = made(ROWS)
+    before = agent("a", NOW_NS - 90 * SECOND_NS)
+    store.agent_infos = [replace(before, agent_id=b"before it was set up anew"), agent("a"), agent("b", NOW_NS - 90 * SECOND_NS)]
+    quality = query.profile(question("cpu")).quality
+    assert (quality.hosts, quality.hosts_silent) == (1, ("b",))
 
 
 def test_nothing_in_range_says_where_the_nearest_is() -> None:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NO_OPERATORS, exactly, operatorParameters, operatorWords, operatorsFromQuery, withFrames } from "../../../web/core/operators.js";
+import { NO_OPERATORS, exactly, operatorOptions, operatorParameters, operatorWords, operatorsFromQuery, withFrames } from "../../../web/core/operators.js";
 
 const query = (/** @type {Record<string, string>} */ given) => (/** @type {string} */ name, /** @type {string} */ fallback) => given[name] ?? fallback;
 
@@ -15,6 +15,12 @@ test("parameters and state are two ways of one thing", () => {
   const asked = operatorParameters(state);
   assert.deepEqual(asked, { focus: "=a", ignore: "b", callers: "~c", callees: "", by: "package", group: "host", hide_kernel: "1", collapse: "1", invert: "1" });
   assert.deepEqual(operatorsFromQuery(query(asked)), state);
+});
+
+test("the same question in a terminal has the same operators", () => {
+  const state = { ...NO_OPERATORS, focus: "=it's", by: /** @type {const} */ ("line"), group: "host", hideKernel: true };
+  assert.equal(operatorOptions(state), " --focus '=it'\\''s' --by 'line' --group 'host' --hide-kernel");
+  assert.equal(operatorOptions(NO_OPERATORS), "");
 });
 
 test("what is unknown in an address is ignored", () => {
