@@ -161,11 +161,16 @@ class Collector:
             again_s, tick_s = self._again_s(), self._suite.tick()
             is_told = lifeline.wait(min(wait_s for wait_s in (left_s + _LATE_S, again_s, tick_s) if wait_s is not None))
             if is_told or again_s is not None:
-                told = self._profiler.new_processes()
-                self._processes.expect(told.begun)
-                self._processes.update(told.sampled)
+                self._meet()
                 if self._unwinder is not None:
                     self._unwinder.catch_up()
+
+    def _meet(self) -> None:
+        """Take note of the processes that the kernel has told of."""
+        told = self._profiler.new_processes()
+        self._processes.note(told.origins)
+        self._processes.expect(told.begun)
+        self._processes.update(told.sampled)
 
     def _again_s(self) -> float | None:
         """When there is something to do though nothing happens; None when there is not."""
@@ -177,6 +182,7 @@ class Collector:
     def _window(self) -> None:
         """From the maps of the kernel to a record in the spool."""
         drain = self._withheld.add(self._suite.drain())
+        self._meet()
         offset = self._clock.offset()
         self._layout = layout = self._layouts.current()
         facts = WindowFacts(
