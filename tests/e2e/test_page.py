@@ -38,8 +38,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[Page]:
-    """A page whose console must stay silent to the end."""
+def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
+    """A page whose console must stay silent to the end, which comes before that of the server: the page goes on asking it."""
+    assert server.http
     complaints: list[str] = []
     opened = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light", timezone_id="UTC")
     opened.set_default_timeout(PATIENCE_MS)
