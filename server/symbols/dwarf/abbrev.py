@@ -80,6 +80,8 @@ class Abbreviation:
     """Bytes of an entry with its code; None when they vary."""
     is_code: bool
     """A function or an inlined call that may have addresses."""
+    is_call: bool
+    """An inlined call that may."""
     sibling: int | None
     """Index of the sibling in `attributes` when the subtree may be jumped over."""
     steps: tuple[int, ...] = ()
@@ -92,6 +94,8 @@ class Abbreviation:
     """Bytes from the start of an entry to its sibling, where that is a number of 4 bytes at one place."""
     has_one_range: bool = False
     """Its code is one range: an address and a length."""
+    number: int = -1
+    """Where it stands in Found.shapes, once it is there."""
     names: tuple[tuple[int, int, int], ...] | None = None
     """(attribute, form, bytes from the start of an entry) of what names it or sends on; None when these places vary."""
 
@@ -195,6 +199,7 @@ def _abbreviation(shape: Shape, code_bytes: int, kind: tuple[int, bool], attribu
         code_bytes=code_bytes,
         size=code_bytes + sum(size or 0 for size in sizes) if is_fixed else None,
         is_code=is_code,
+        is_call=is_code and tag == Tag.INLINED_SUBROUTINE,
         sibling=names.index(Attribute.SIBLING) if may_jump else None,
         forms={attribute: form for attribute, form, _ in attributes},
     )
