@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from agent.ship.client import Client
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import collector_pb2
+from tests.conftest import PATIENCE_MS
 from tests.support.batches import push_of
 from tests.support.servers import RunningServer, serving
 from tests.web.test_flame_graph import PIXEL, SURFACE
@@ -40,7 +41,7 @@ def page(browser: Browser) -> Iterator[Page]:
     """A page whose console must stay silent to the end."""
     complaints: list[str] = []
     opened = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light", timezone_id="UTC")
-    opened.set_default_timeout(15_000)
+    opened.set_default_timeout(PATIENCE_MS)
     opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     yield opened
