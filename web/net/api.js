@@ -5,7 +5,7 @@ import { frozenKey } from "../core/frozen.js";
 
 /**
  * @typedef {{service: string, cpu_ns: number, cores: number, share: number, spark: Array<number | null>, version: string,
- *   version_since_s: number | null, versions: number, hosts: number, samples: number, lost_share: number, stack_lost_share: number,
+ *   version_since_s: number | null, versions: number, hosts: number, samples: number, lost_share: number,
  *   whole_share: number | null, unnamed_share: number | null}} ServiceRow
  * @typedef {{from_s: number, until_s: number, step_s: number, services: ServiceRow[],
  *   totals: {cores: number, hosts: number, samples: number, cpu_ns: number}, agents: {total: number, silent: number}}} ServicesAnswer

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from server.symbols.dwarf.lines import END, Rows
+from server.symbols.dwarf.line_program import END
+from server.symbols.dwarf.lines import Rows
 from server.symbols.dwarf.naming import plain_name
 from server.symbols.dwarf.walk import Found
 from server.symbols.inlines import NO_NODE, Inlines
@@ -46,16 +47,20 @@ def flatten(found: Found, rows: Rows, names: dict[int, bytes]) -> Inlines | None
 
 def _sorted_rows(rows: Rows) -> tuple[U64, U64]:
     """Rows by address; sequences that lie over others (folded by the linker) are left out. The last of several at one address stays."""
-    addresses, places = np.frombuffer(rows.addresses, np.uint64), np.frombuffer(rows.places, np.uint64)
-    pieces, reach = [], 0
-    for start, first, behind in sorted(rows.sequences):
-        if start >= reach:
-            pieces.append((first, behind))
-            reach = max(reach, int(addresses[behind - 1]))
-    if not pieces:
+    if not rows.addresses:
         return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
-    firsts, behinds = np.array(pieces, np.int64).T
-    order = _spans(firsts, behinds)
+    addresses, places = np.concatenate(rows.addresses), np.concatenate(rows.places)
+    behinds = np.flatnonzero(places == END) + 1
+    firsts = np.concatenate([[0], behinds[:-1]])
+    by_start = np.argsort(addresses[firsts], kind="stable")
+    alone, reach = [], 0
+    for sequence, start, end in zip(
+        by_start.tolist(), addresses[firsts[by_start]].tolist(), addresses[behinds[by_start] - 1].tolist(), strict=True
+    ):
+        if start >= reach:
+            alone.append(sequence)
+            reach = end
+    order = _spans(firsts[alone], behinds[alone])
     addresses, places = np.maximum.accumulate(addresses[order]), places[order]
     is_last = np.ones(addresses.size, np.bool_)
     is_last[:-1] = addresses[1:] != addresses[:-1]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from server.symbols.build_result import SplitName
 from server.symbols.dwarf.abbrev import Abbreviations
 from server.symbols.dwarf.flatten import flatten
-from server.symbols.dwarf.lines import Rows, run_lines
+from server.symbols.dwarf.lines import Rows, note_lines, run_lines
 from server.symbols.dwarf.naming import BROKEN, Names
 from server.symbols.dwarf.source import DebugData
 from server.symbols.dwarf.split import SplitUnits, is_skeleton
@@ -84,6 +84,7 @@ def read_debug(
         elif is_skeleton(unit):
             missing.append(SplitName(unit.dwo_id, unit.dwo_name, unit.comp_dir))
         broken += _read_unit(unit, rows, found, split)
+    run_lines(rows, found)
     supplement = [] if data.supplement is None else _open_all(data.supplement)
     names = Names(units, supplement)
     texts = {place: names.name(place) for place in _needed(found, known)}
@@ -119,7 +120,7 @@ def _read_unit(unit: Unit, rows: Rows, found: Found, split: Unit | None) -> int:
         return 0
     nodes, ranges = len(found.parents), len(found.nodes)
     try:
-        run_lines(unit, rows, found)
+        note_lines(unit, rows)
         if split is not None:
             split.files = unit.files
         walk(split or unit, found)

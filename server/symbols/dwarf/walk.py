@@ -10,11 +10,16 @@ from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from server.symbols.dwarf.abbrev import CLASSES, WANTED, Abbreviation, Values, step_over
 from server.symbols.dwarf.constants import ADDRESS_INDEXES, SUPPLEMENT_REFERENCES, UNIT_REFERENCES, Attribute, Form, Tag
 from server.symbols.dwarf.rangelist import ranges_of
 from server.symbols.dwarf.shape import DwarfError, uleb
 from server.symbols.dwarf.unit import Unit
+
+U64 = npt.NDArray[np.uint64]
 
 NONE = -1
 SUPPLEMENT = 1 << 62
@@ -54,6 +59,13 @@ class Found:
         """True for a range inside one executable section."""
         section = bisect_right(self.code_starts, start) - 1
         return section >= 0 and end <= self.code_ends[section]
+
+    def are_code(self, starts: U64, ends: U64) -> npt.NDArray[np.bool_]:
+        """The same for many ranges; empty ones are none."""
+        if not self.code_starts:
+            return np.zeros(starts.size, np.bool_)
+        section = np.searchsorted(np.array(self.code_starts, np.uint64), starts, "right") - 1
+        return (section >= 0) & (ends > starts) & (ends <= np.array(self.code_ends, np.uint64)[np.maximum(section, 0)])
 
     def forget_from(self, nodes: int, ranges: int) -> None:
         """Drop what a unit gave that turned out to be broken."""
