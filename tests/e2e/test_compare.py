@@ -46,8 +46,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page whose console must stay silent to the end."""
+def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
+    """A page whose console must stay silent to the end. It is closed before its server is, which it would go on asking."""
     complaints: list[str] = []
     opened = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light", timezone_id="UTC")
     opened.set_default_timeout(PATIENCE_MS)

@@ -61,7 +61,7 @@ def deploy(server: RunningServer) -> dict[str, Any]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
     complaints: list[str] = []
     context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light", timezone_id="UTC")
     opened = context.new_page()
