@@ -13,6 +13,7 @@ from server.profile.totals import Mask, WeighedTree, weigh
 from server.query.branches import Laid, Stacks, branches_of, separator
 from server.query.chosen import By, Chosen, split
 from server.query.complaint import QueryError, did_you_mean
+from server.query.frame_names import Namer
 from server.query.idle import NEEDED, Idle, IdleShare, add_idle, can_be_idle, part
 from server.query.kinds import kinds_to_ask, width_column
 from server.query.looked_at import look_at
@@ -22,9 +23,10 @@ from server.query.operators import NO_OPERATORS, Operators
 from server.query.quality import Quality, add_accounts, is_silent, stack_shares
 from server.query.row_filter import keep_of
 from server.query.selector import ROW_LABELS, Selector, check_names
+from server.query.stack_indexes import StackIndexes
 from server.query.stack_losses import Counts, counts_of, stack_losses
 from server.query.timerange import SECOND_NS, TimeRange
-from server.query.trees import Namer, TreeCache
+from server.query.trees import TreeCache
 from server.store.protocol import ColumnInfo, SeriesInfo, Store
 
 FIXED_LABELS = ("service", "version", "host")
@@ -121,6 +123,7 @@ class ProfileQuery:
         self.store = store
         self.now_unix_ns = now_unix_ns
         self.trees = TreeCache(namer, store.binaries)
+        self.stacks = StackIndexes(namer, store.binaries)
         self._namer = namer
         self.names = NameIndex()
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
