@@ -42,6 +42,7 @@ ROOT_COMPOSITES = (
     "fdtable",
     "file",
     "inode",
+    "dentry",
     "pt_regs",
     "bpf_perf_event_data",
     "bpf_raw_tracepoint_args",
@@ -54,8 +55,6 @@ ROOT_COMPOSITES = (
     "bpf_iter__bpf_map_elem",
     "bpf_iter__task",
     "bpf_iter__task_file",
-    "file",
-    "inode",
     "socket",
     "tcp_sock",
 )

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 import sqlalchemy as sa
@@ -13,6 +13,7 @@ from server.store import accounts, catalog, compact, facts, notes, retire, rollu
 from server.store.account_rollups import AccountRollups
 from server.store.account_slots import Span
 from server.store.append import Appender
+from server.store.believed_time import BelievedTime
 from server.store.dictionaries import Dictionaries
 from server.store.documents import Documents
 from server.store.engine import open_engine, reading
@@ -56,6 +57,7 @@ class SqlStore:
         self._units = UnitOfWork(self._engine)
         self._upkeep = Lock()
         self._dictionaries = Dictionaries()
+        self._time = BelievedTime()
         self._dictionary_id = self._read_dictionary_id()
         with self._units.begin() as unit:
             rollup.adopt(unit.connection)
@@ -159,12 +161,19 @@ class SqlStore:
     def compact(self, now_unix_ns: int) -> Compacted:
         """See Store."""
         with self._upkeep:
-            return compact.step(self._engine, self._units, self._registry, self._account_rollups, now_unix_ns)
+            done = compact.step(self._engine, self._units, self._registry, now_unix_ns)
+            if not done.is_done:
+                return done
+            with reading(self._engine) as connection:
+                believed_unix_ns = self._time.at(now_unix_ns, connection)
+            return replace(done, is_done=not self._account_rollups.step(self._engine, self._units, believed_unix_ns))
 
     def retire(self, limits: RetireLimits, now_unix_ns: int) -> Retired:
         """See Store."""
         with self._upkeep, self._units.begin() as unit:
-            return retire.step(unit, limits, now_unix_ns)
+            believed_unix_ns = self._time.at(now_unix_ns, unit.connection)
+            self._account_rollups.lower(unit, believed_unix_ns)
+            return retire.step(unit, limits, believed_unix_ns)
 
     def close(self) -> None:
         """See Store."""

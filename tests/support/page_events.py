@@ -21,8 +21,8 @@ from flask.testing import FlaskClient
 from server.http.app import create_app
 from server.http.services import AppServices
 from server.profile.names import CodeKind
+from server.query.frame_names import Binaries
 from server.query.profile_query import ProfileQuery
-from server.query.trees import Binaries
 from tests.server.query.fakes import FakeNamer
 from tests.support.event_batches import EventRow, Window, bucket_of, push_window
 from tests.support.pushes import compact_all, new_store

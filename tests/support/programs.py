@@ -45,6 +45,18 @@ int main(void)
 	}
 }
 """,
+    # Computes for 10 ms and is gone.
+    "brief": """
+#include <time.h>
+int main(void)
+{
+	struct timespec used;
+	do {
+		work(1000);
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	} while (used.tv_nsec < 10 * 1000 * 1000);
+}
+""",
     # A recursion as deep as the argument says that spins at its bottom; the frames above are main and what the C library calls it from.
     "recursion": """
 __attribute__((noinline)) unsigned descend(unsigned depth)

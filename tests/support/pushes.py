@@ -8,6 +8,7 @@ from emberwatch.v1 import collector_pb2 as collector
 from server.ingest.decode import decode_push
 from server.ingest.limits import IngestLimits
 from server.query.merge import key_weights
+from server.store.believed_time import BelievedTime
 from server.store.migrate import migrate
 from server.store.protocol import Selection, Store
 from server.store.push import DecodedPush
@@ -57,9 +58,15 @@ def timeline_total(store: Store, column: str = "samples", span: tuple[int, int] 
     return int(columns[column].sum()) if column in columns else 0
 
 
-def compact_all(store: Store, now_unix_ns: int) -> int:
+def leap(store: SqlStore, now_unix_ns: int) -> None:
+    """Have the store believe a time at once, however far it is from its newest window (server.store.believed_time)."""
+    store._time = BelievedTime(now_unix_ns)
+
+
+def compact_all(store: SqlStore, now_unix_ns: int) -> int:
     """Compact until nothing is left; gives how many batches went into blocks."""
     batches = 0
+    leap(store, now_unix_ns)
     while not (step := store.compact(now_unix_ns)).is_done:
         batches += step.batches
     return batches

@@ -7,7 +7,7 @@ from server.store import cover
 from server.store.protocol import RetireLimits, Selection
 from server.store.sql_store import SqlStore
 from tests.support.batches import START_UNIX_NS
-from tests.support.pushes import MINUTE_NS, SECOND_NS, STACK, compact_all, push_rows, timeline_total, totals
+from tests.support.pushes import MINUTE_NS, SECOND_NS, STACK, compact_all, leap, push_rows, timeline_total, totals
 
 HOUR_NS = 3600 * SECOND_NS
 DAY_NS = 24 * HOUR_NS
@@ -101,6 +101,7 @@ def test_a_day_is_not_made_before_it_is_over(store: SqlStore) -> None:
 
 def test_what_is_retired_leaves_its_longer_blocks_too(filled: SqlStore) -> None:
     limits = RetireLimits(keep_s=12 * 3600)
+    leap(filled, DAY_START + 30 * HOUR_NS)
     while not filled.retire(limits, DAY_START + 30 * HOUR_NS).is_done:
         pass
     span = (DAY_START, DAY_START + 2 * DAY_NS)
