@@ -131,6 +131,7 @@ class Collector:
         self._spool = Spool(data / "spool", lambda: self._clock.unix_ns() / 1e9, limits)
         self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, write_kallsyms, data))
         self._sender = Sender(self._spool, client.push, identity, self._on_answer)
+        self._sender_state = self._sender.state()
         self._own_cost = OwnCost(self._profiler.bpf_run_time_ns, self._suite.map_bytes)
         self._uploader.start()
         closing.callback(self._uploader.close, 1.0)
@@ -159,11 +160,19 @@ class Collector:
             if left_s <= 0:
                 return
             again_s, tick_s = self._again_s(), self._suite.tick()
+            self._give_back_memory()
             is_told = lifeline.wait(min(wait_s for wait_s in (left_s + _LATE_S, again_s, tick_s) if wait_s is not None))
             if is_told or again_s is not None:
                 self._meet()
                 if self._unwinder is not None:
                     self._unwinder.catch_up()
+
+    def _give_back_memory(self) -> None:
+        """Once a window, when it was sent, or could not be: what was freed of its making is used again for that."""
+        state = self._sender.state()
+        if state != self._sender_state:
+            self._sender_state = state
+            give_back_memory()
 
     def _meet(self) -> None:
         """Take note of the processes that the kernel has told of."""
@@ -201,7 +210,6 @@ class Collector:
         self._processes.forget_dead()
         if self._unwinder is not None:
             self._unwinder.end_window(samples_by_process(drain))
-        give_back_memory()
         self._windows += 1
         if self._windows % _CODE_EVERY_WINDOWS == 1:
             give_back_code()
