@@ -25,6 +25,7 @@ from server.http.sizes import MOST_PIECE_BYTES
 from server.ingest.push import Ingest
 from server.ingest.service import add_services
 from server.query.profile_query import ProfileQuery
+from server.query.search_query import index_new_stacks
 from server.store.engine import DirectoryLock, address_of_file
 from server.store.migrate import migrate
 from server.store.protocol import RetireLimits
@@ -167,10 +168,12 @@ class Server:
             **self._ingest.counters(),
             "names_pending": self._namer.pending(),
             "series_overflowed_total": self._store.overflowed_windows,
+            "series_refused_total": self._store.refused("series"),
+            "columns_refused_total": self._store.refused("columns"),
         }
 
     def _keep_up(self) -> None:
-        """Turn batches into blocks, drop what is too old, a bounded step at a time; look after names that could be better."""
+        """Turn batches into blocks, drop what is too old, a bounded step at a time; look after names and the index of stacks."""
         limits = RetireLimits(keep_s=self._settings.retention_days * 86_400, keep_bytes=self._settings.retention_bytes)
         while not self._is_closing.wait(UPKEEP_S):
             self._namer.tend()
@@ -179,6 +182,7 @@ class Server:
                     pass
                 while not self._is_closing.is_set() and not self._store.retire(limits, time.time_ns()).is_done:
                     pass
+                index_new_stacks(self._query)
             except ServerError as error:  # Nothing is lost: the same step is due again.
                 log.warning("upkeep put off reason=%s", error)
 

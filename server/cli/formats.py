@@ -122,7 +122,8 @@ def _idle_words(answer: Json) -> str:
 
 def quality_line(quality: Json) -> str:
     """Say what is missing in one line."""
-    words = [f"lost {percent(quality['lost_share'], 2)}", f"whole stacks {percent(quality['whole_share'])}"]
+    lost = "lost on its hosts" if quality["is_of_hosts"] else "lost"
+    words = [f"{lost} {percent(quality['lost_share'], 2)}", f"whole stacks {percent(quality['whole_share'])}"]
     words += [f"unnamed {percent(quality['unnamed_share'])}", f"hosts {quality['hosts']}"]
     words += [f"{reason.lower()} {count}" for reason, count in {**quality["lost"], **quality["stack_lost"]}.items()]
     silent = [safe(host) for host in quality["hosts_silent"]]

@@ -170,7 +170,7 @@ def _functions(functions: Sequence[Json]) -> str:
 def _lost(answer: Json) -> list[str]:
     """Say what is missing, when something is."""
     reasons = [f"{reason.lower()} {quantity(count, 'count')}" for reason, count in answer["lost"].items()]
-    return [", ".join([f"lost {percent(answer['lost_share'], 2)}", *reasons])] if reasons else []
+    return [", ".join([f"lost on its hosts {percent(answer['lost_share'], 2)}", *reasons])] if reasons else []
 
 
 def _rest(answer: Json) -> list[str]:

@@ -12,7 +12,7 @@ from server.http.failures import NotThere
 from server.http.host_routes import add_host_routes
 from server.http.kind_routes import add_kind_routes
 from server.http.parameters import QUESTION, RANGE, Parameters
-from server.http.reply import json_response, text_response
+from server.http.reply import graph_response, json_response, text_response
 from server.http.search_routes import add_search_routes
 from server.http.services import AppServices
 from server.http.sizes import DEFAULT_DEPTH, DEFAULT_WIDTH_PX, MOST_DEPTH, MOST_ROWS, MOST_WIDTH_PX
@@ -68,7 +68,7 @@ def _graph_routes(api: Blueprint, services: AppServices) -> None:
         if is_folded:
             return text_response("".join(f"{stack}\n" for stack in export_lines(profile.weighed)), "emberwatch.folded.txt")
         view = View(width_px=width_px, root=_node(profile, at), depth=depth)
-        return json_response(serialise.flamegraph_json(profile, view, text, mode))
+        return graph_response(serialise.flamegraph_json(profile, view, text, mode))
 
     @api.get("/top")
     def top() -> Response:

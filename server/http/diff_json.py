@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from server.http.serialise import Json, function_columns, inlined_column, quality_json, view_ancestors
+from server.http.serialise import Json, function_columns, node_columns, quality_json, view_ancestors
 from server.profile.changed import NOTHING, ChangedFunctions, changed_functions
 from server.profile.cut import TRIMMED, Cut, View, cut
 from server.profile.diff import Diff, Shape, shaped, shares
@@ -53,18 +53,7 @@ def diff_json(answer: DiffAnswer, view: View, shape: Shape, wanted: Search) -> J
         "view_total": view_total,
         "strings": strings,
         "functions": functions,
-        "nodes": {
-            "function": numbers,
-            "depth": shown.depth.tolist(),
-            "start": shown.start.tolist(),
-            "total": shown.total.tolist(),
-            "self": shown.own.tolist(),
-            "id": shown.identity.tolist(),
-            "trimmed": shown.hidden.tolist(),
-            "matched": shown.matched.astype(np.int8).tolist(),
-            "inlined": inlined_column(diff.tree, shown),
-            **_node_columns(diff, shown),
-        },
+        "nodes": {**node_columns(diff.tree, shown), "function": numbers, **_side_columns(diff, shown)},
         "ancestors": [{**above, **_of_sides(diff, node)} for node, above in view_ancestors(weighed, view.root)],
         "search": _search_json(diff, weighed, (matched, view.root), wanted.text) if matched is not None else None,
         "trimmed": {"frames": shown.trimmed_frames, "share": share(shown.trimmed_value, view_total)},
@@ -123,7 +112,7 @@ def _side_json(side: SideAnswer, total: int) -> Json:
     }
 
 
-def _node_columns(diff: Diff, shown: Cut) -> Json:
+def _side_columns(diff: Diff, shown: Cut) -> Json:
     """The sides of each node; of a trimmed child, of what it hides: no interval, and noise when all of that is."""
     hidden = _Hidden(diff, shown)
     beyond = diff.spread.rows[diff.spread.is_beyond]
@@ -134,14 +123,14 @@ def _node_columns(diff: Diff, shown: Cut) -> Json:
     within = np.searchsorted(beyond, diff.tree.end[shown.node]) - np.searchsorted(beyond, shown.node)
     is_beyond = np.where(hidden.is_trimmed, hidden.of(within, is_beyond), is_beyond)
     return {
-        "a_total": a.tolist(),
-        "b_total": b.tolist(),
-        "a_share": a_share.tolist(),
-        "b_share": b_share.tolist(),
-        "change": change.tolist(),
+        "a_total": a,
+        "b_total": b,
+        "a_share": a_share,
+        "b_share": b_share,
+        "change": change,
         "low": _with_none(np.maximum(change - half, -1.0), hidden.is_trimmed),
         "high": _with_none(np.minimum(change + half, 1.0), hidden.is_trimmed),
-        "is_noise": (is_beyond == 0).astype(np.int8).tolist(),
+        "is_noise": is_beyond == 0,
     }
 
 

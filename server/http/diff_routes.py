@@ -11,7 +11,7 @@ from flask import Blueprint, Response, request
 from server.http.diff_json import DiffSort, Search, diff_json, diff_table_json
 from server.http.failures import NotThere
 from server.http.parameters import OPERATORS, Parameters
-from server.http.reply import json_response, text_response
+from server.http.reply import graph_response, json_response, text_response
 from server.http.services import AppServices
 from server.http.sizes import DEFAULT_DEPTH, DEFAULT_WIDTH_PX, MOST_DEPTH, MOST_ROWS, MOST_WIDTH_PX
 from server.interop.folded import export_two_counts
@@ -74,7 +74,7 @@ def add_diff_routes(api: Blueprint, services: AppServices) -> None:
         if is_folded:
             lines = export_two_counts(found.diff.a, found.diff.b)
             return text_response("".join(f"{line}\n" for line in lines), "emberwatch.diff.folded.txt")
-        return json_response(diff_json(found, View(width_px, _node(found, at), depth), shape, wanted))
+        return graph_response(diff_json(found, View(width_px, _node(found, at), depth), shape, wanted))
 
     @api.get("/diff/top")
     def diff_top() -> Response:

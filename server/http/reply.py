@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every answer has in common: JSON without surprises, headers that keep a browser safe, compression when it pays."""
+"""What answers have in common: JSON without surprises, headers that keep a browser safe, compression when it pays."""
 
 import gzip
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import zstandard
 from flask import Flask, Response, request
+
+from server.http.packed import PACKED_TYPE, json_bytes, packed
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -22,13 +23,20 @@ SECURITY_HEADERS = {
 }
 SMALLEST_COMPRESSED_BYTES = 1400
 """Below, an answer fits one packet anyway."""
-_COMPRESSIBLE = ("application/json", "text/", "image/svg+xml")
+_COMPRESSIBLE = ("application/json", PACKED_TYPE, "text/", "image/svg+xml")
 
 
 def json_response(value: Mapping[str, Any], status: int = 200) -> Response:
-    """Answer with JSON. Text is ASCII with escapes, so that line separators and lone surrogates are no question anywhere."""
-    body = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return Response(body, status, mimetype="application/json")
+    """Answer with JSON."""
+    return Response(json_bytes(value), status, mimetype="application/json")
+
+
+def graph_response(value: Mapping[str, Any]) -> Response:
+    """Answer with a graph, packed for who names that in Accept (`*/*` does not)."""
+    is_packed = PACKED_TYPE in request.accept_mimetypes.values()
+    response = Response(packed(value), mimetype=PACKED_TYPE) if is_packed else json_response(value)
+    response.vary.add("Accept")
+    return response
 
 
 def text_response(text: str, file_name: str | None = None) -> Response:

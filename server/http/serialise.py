@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers as JSON: columns, and only what can be seen. Times are unix seconds, shares 0 to 1."""
+"""Answers as JSON: columns, and only what can be seen. Times are unix seconds, shares 0 to 1; long columns are arrays (see packed.py)."""
 
-from typing import Any
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from server.profile.cut import TRIMMED, Cut, View, cut
 from server.profile.names import CodeKind
@@ -21,6 +24,7 @@ from server.query.timeline_query import Line
 from server.query.timerange import SECOND_NS
 
 Json = dict[str, Any]
+_Value = TypeVar("_Value", int, str)
 ROOT_FUNCTION = -2
 ROOT_NAME = "all"
 
@@ -38,17 +42,7 @@ def flamegraph_json(profile: Profile, view: View, text: str, mode: SearchMode) -
         "view_total": view_total,
         "strings": strings,
         "functions": functions,
-        "nodes": {
-            "function": numbers,
-            "depth": shown.depth.tolist(),
-            "start": shown.start.tolist(),
-            "total": shown.total.tolist(),
-            "self": shown.own.tolist(),
-            "id": shown.identity.tolist(),
-            "trimmed": shown.hidden.tolist(),
-            "matched": shown.matched.astype(np.int8).tolist(),
-            "inlined": inlined_column(weighed.tree, shown),
-        },
+        "nodes": {**node_columns(weighed.tree, shown), "function": numbers},
         "ancestors": [above for _, above in view_ancestors(weighed, view.root)],
         "search": {"text": text, "matched_total": matched_total, "share": share(matched_total, view_total)} if text else None,
         "quality": quality_json(profile.quality),
@@ -104,8 +98,9 @@ def quality_json(quality: Quality) -> Json:
         "filtered": losses.filtered,
         "lost": dict(losses.lost),
         "lost_share": losses.lost_share,
-        "stack_lost": dict(losses.stack_lost),
-        "stack_lost_share": losses.stack_lost_share,
+        "is_of_hosts": quality.is_of_hosts,
+        "stack_lost": dict(quality.stack_losses.by),
+        "stack_lost_share": quality.stack_losses.share,
         "truncated_share": stacks.truncated,
         "unnamed_share": stacks.unnamed,
         "unknown_share": stacks.unknown,
@@ -150,7 +145,6 @@ def fleet_json(fleet: Fleet) -> Json:
             "hosts": row.hosts,
             "samples": row.samples,
             "lost_share": row.losses.lost_share,
-            "stack_lost_share": row.losses.stack_lost_share,
             "whole_share": row.whole_share,
             "unnamed_share": None,
         }
@@ -212,32 +206,41 @@ def _head(profile: Profile) -> Json:
     }
 
 
-def function_columns(table: NameTable, shown: Cut) -> tuple[Json, list[str], list[int]]:
+def function_columns(table: NameTable, shown: Cut) -> tuple[Json, list[str], npt.NDArray[np.int32]]:
     """Give the functions of the shown nodes as columns of string numbers, the strings, and the function of each node."""
     distinct, place = np.unique(shown.name, return_inverse=True)
-    chosen = [n for n in distinct.tolist() if n > 0]  # without the root (0) and trimmed children (-1)
-    strings: dict[str, int] = {"": 0}
-
-    def number(text: str) -> int:
-        return strings.setdefault(text, len(strings))
-
+    chosen = distinct[distinct > 0].tolist()  # without the root (0) and trimmed children (-1)
+    texts = {"name": _chosen(table.names, chosen), "binary": _chosen(table.binaries, chosen), "file": _chosen(table.files, chosen)}
+    builds = [table.builds.get(n, ()) for n in chosen]
+    strings = list(dict.fromkeys(chain([""], *texts.values(), chain.from_iterable(builds))))
+    number = {text: at for at, text in enumerate(strings)}
     columns = {
-        "name": [number(table.names[n]) for n in chosen],
-        "binary": [number(table.binaries[n]) for n in chosen],
-        "file": [number(table.files[n]) for n in chosen],
-        "line": [table.lines[n] for n in chosen],
-        "code": [table.codes[n] for n in chosen],
-        "builds": [[number(build) for build in table.builds.get(n, ())] for n in chosen],
+        **{key: np.fromiter(map(number.__getitem__, column), np.int32, len(chosen)) for key, column in texts.items()},
+        "line": np.array(_chosen(table.lines, chosen), np.int32),
+        "code": np.array(_chosen(table.codes, chosen), np.uint8),
+        "builds": [[number[build] for build in some] for some in builds],
     }
-    numbers = {n: i for i, n in enumerate(chosen)} | {0: ROOT_FUNCTION, TRIMMED: TRIMMED}
-    as_function = np.array([numbers[n] for n in distinct.tolist()], np.intp)
-    return columns, list(strings), as_function[place].tolist()
+    numbers = np.arange(distinct.size, dtype=np.int32) - (distinct.size - len(chosen))
+    numbers[distinct == 0], numbers[distinct == TRIMMED] = ROOT_FUNCTION, TRIMMED
+    return columns, strings, numbers[place]
 
 
-def inlined_column(tree: NameTree, shown: Cut) -> list[int]:
-    """Give 1 for each shown node that is an inlined call; what was trimmed is none."""
-    flags: list[int] = np.where(shown.name == TRIMMED, 0, tree.inlined[shown.node]).tolist()
-    return flags
+def _chosen(column: list[_Value], rows: Sequence[int]) -> list[_Value]:
+    return list(map(column.__getitem__, rows))
+
+
+def node_columns(tree: NameTree, shown: Cut) -> Json:
+    """Give the columns of the shown nodes, but for their functions; what was trimmed is no inlined call."""
+    return {
+        "depth": shown.depth.astype(np.int32),
+        "start": shown.start,
+        "total": shown.total,
+        "self": shown.own,
+        "id": shown.identity,
+        "trimmed": shown.hidden.astype(np.int32),
+        "matched": shown.matched,
+        "inlined": tree.inlined[shown.node] & (shown.name != TRIMMED),
+    }
 
 
 def view_ancestors(weighed: WeighedTree, root: int) -> list[tuple[int, Json]]:

@@ -43,6 +43,23 @@ def levels(depths: Indices, first: int = 0) -> Iterator[Indices]:
     yield from np.split(order + first, bounds)
 
 
+def with_ancestors(nodes: Indices, parents: npt.NDArray[np.integer]) -> Indices:
+    """Give the nodes and all above them, node 0 included, ascending."""
+    is_used = np.zeros(parents.size, np.bool_)
+    is_used[0] = True
+    last_seen = np.empty(parents.size, np.intp)
+    current = nodes
+    while current.size:
+        current = current[~is_used[current]]
+        # One of each: the node whose place in the row was written last stays.
+        places = np.arange(current.size)
+        last_seen[current] = places
+        current = current[last_seen[current] == places]
+        is_used[current] = True
+        current = parents[current]
+    return np.flatnonzero(is_used)
+
+
 def frames_root_first(parents: Indices, frames: npt.NDArray[np.generic], node: int) -> list[int]:
     """Give the frames of one stack from the outermost caller to the leaf; empty for node 0."""
     path: list[int] = []

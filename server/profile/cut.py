@@ -65,13 +65,12 @@ def cut(weighed: WeighedTree, view: View, matched_names: Mask | None = None) -> 
     threshold = max(1, -(-int(total[0]) // (2 * view.width_px)))
     kept = _kept(weighed, view, threshold)
     at = kept + first
-    matched = np.zeros(last - first, np.bool_)
-    if matched_names is not None:
-        matched = matched_names[tree.name[first:last]] & (total > 0)
+    matched = matched_names[tree.name[first:last]] & (total > 0) if matched_names is not None else None
     own, totals, parent, end = weighed.own[at], total[kept], np.searchsorted(at, tree.parent[at[1:]]), tree.end[at] - first
     value = _less_children(totals, parent) - own
     frames = _less_children(_counts(total > 0, kept, end), parent) - (totals > 0)
-    matches = _less_children(_counts(matched, kept, end), parent) - matched[kept]
+    nothing = np.zeros(at.size, np.bool_)
+    matches = nothing if matched is None else _less_children(_counts(matched, kept, end), parent) - matched[kept] > 0
     shown = Cut(
         node=at,
         name=tree.name[at],
@@ -81,11 +80,11 @@ def cut(weighed: WeighedTree, view: View, matched_names: Mask | None = None) -> 
         total=totals,
         identity=tree.identity[at],
         hidden=np.zeros(at.size, np.intp),
-        matched=matched[kept],
+        matched=nothing if matched is None else matched[kept],
         trimmed_frames=int(frames.sum()),
         trimmed_value=int(value.sum()),
     )
-    return _with_trimmed(shown, _Folded(np.searchsorted(kept, end), value, frames, matches > 0), threshold)
+    return _with_trimmed(shown, _Folded(np.searchsorted(kept, end), value, frames, matches), threshold)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

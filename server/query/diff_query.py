@@ -4,6 +4,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from server.profile.diff import Diff, Side, compare
 from server.profile.top import first_calls
 from server.profile.totals import Mask
@@ -11,10 +13,11 @@ from server.query.complaint import QueryError
 from server.query.idle import busy_keys
 from server.query.kinds import width_column
 from server.query.profile_query import ProfileQuery, Question
-from server.query.quality import Quality
-from server.query.replicates import Wanted
+from server.query.quality import Quality, StackLosses, share
+from server.query.replicates import ReplicatedWeights, Wanted
 from server.query.row_filter import keep_of
 from server.query.sides import ReadSide, laid, read_sides, reshaped_sides
+from server.query.stack_losses import Counts, stack_losses
 from server.query.timerange import SECOND_NS, TimeRange
 from server.store.protocol import ColumnInfo
 
@@ -143,6 +146,7 @@ def _build_notes(sides: list[ReadSide], answers: list[SideAnswer]) -> Iterator[s
 
 def _answer(query: ProfileQuery, read: ReadSide, side: Side, diff: Diff) -> SideAnswer:
     weighed = diff.a if side is diff.side_a else diff.b
+    quality = query.quality(read.chosen, read.question, weighed, has_rows=read.rows > 0)
     return SideAnswer(
         text=read.question.selector.text,
         range=read.question.range,
@@ -150,6 +154,20 @@ def _answer(query: ProfileQuery, read: ReadSide, side: Side, diff: Diff) -> Side
         samples=read.samples,
         hosts=len(read.hosts),
         replicates=side.used,
-        quality=query.quality(read.chosen, read.question, weighed, has_rows=read.rows > 0),
+        quality=replace(quality, stack_losses=_stack_losses(read)),
         requests_per_s=read.question.requests_per_s,
     )
+
+
+def _stack_losses(read: ReadSide) -> StackLosses:
+    """A side is added up by its width column alone: samples are taken to be spread over stacks as that is."""
+    services = [one for _, part in read.parts for one in part.services.values()]
+    found = stack_losses(_summed(one) for one in services)
+    total = sum(float(one.values.sum()) for one in services)
+    return replace(found, by={reason: round(share(value, total) * read.samples) for reason, value in found.by.items()})
+
+
+def _summed(weights: ReplicatedWeights) -> Counts:
+    values = weights.values.sum(axis=0).astype(np.float64)
+    keys = np.flatnonzero(values)
+    return Counts(weights.dictionary, keys if weights.keys is None else weights.keys[keys], values[keys])

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from emberwatch.v1 import batch_pb2 as pb
+from server.query.frame_names import Namer
 from server.query.merge import KeyWeights, ServiceWeights
-from server.query.trees import Namer
 from server.store.protocol import Store
 
 IN_BINARIES = (pb.PLACE_KIND_FILE, pb.PLACE_KIND_KERNEL, pb.PLACE_KIND_MODULE)

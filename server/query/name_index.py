@@ -16,6 +16,7 @@ from server.profile.totals import Mask
 
 MOST_NAMES = 4_000_000
 """Names of tables that are gone stay; beyond this all are looked at anew."""
+_NO_FUNCTION = -1
 
 
 class NameIndex:
@@ -37,12 +38,13 @@ class NameIndex:
                 self._reset()
             numbers = [self._numbers_of(table) for table in tables]
             names = self._names[:]
-        is_needed = np.zeros(len(names), np.bool_)
+        is_needed = np.zeros(len(names) + 1, np.bool_)
         for some in numbers:
             is_needed[some] = True
-        is_match = np.zeros(len(names), np.bool_)
+        is_needed[_NO_FUNCTION] = False
+        is_match = np.zeros(len(names) + 1, np.bool_)  # The last one stands for what is no function or mark.
         is_match[[n for n in np.flatnonzero(is_needed).tolist() if test(names[n])]] = True
-        masks = [is_match[some] & _is_frame(table, some.size) for table, some in zip(tables, numbers, strict=True)]
+        masks = [is_match[some] for some in numbers]
         for table, mask in zip(tables, masks, strict=True):
             also = [n for n, aliases in list(table.aliases.items()) if n < mask.size and any(test(alias) for alias in aliases)]
             mask[also] = True
@@ -53,7 +55,10 @@ class NameIndex:
         size = len(table)
         if known.size == size:
             return known
-        fresh = [self._number(name) for name in table.names[known.size : size]]
+        fresh = [
+            _NO_FUNCTION if sort == NameSort.LABEL else self._number(name)
+            for name, sort in zip(table.names[known.size : size], table.sorts[known.size : size], strict=True)
+        ]
         numbers = np.concatenate([known, np.array(fresh, np.intp)])
         self._of_table[table] = numbers
         return numbers
@@ -63,8 +68,3 @@ class NameIndex:
         if number == len(self._names):
             self._names.append(name)
         return number
-
-
-def _is_frame(table: NameTable, size: int) -> Mask:
-    mask: Mask = np.array(table.sorts[:size], np.uint8) != NameSort.LABEL
-    return mask

@@ -2,7 +2,7 @@
 """From a question to a tree with values on it: store -> merge -> names -> call tree (hop 9 of the path in README)."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -13,6 +13,7 @@ from server.profile.totals import Mask, WeighedTree, weigh
 from server.query.branches import Laid, Stacks, branches_of, separator
 from server.query.chosen import By, Chosen, split
 from server.query.complaint import QueryError, did_you_mean
+from server.query.frame_names import Namer
 from server.query.idle import NEEDED, Idle, IdleShare, add_idle, can_be_idle, part
 from server.query.kinds import kinds_to_ask, width_column
 from server.query.looked_at import look_at
@@ -22,8 +23,10 @@ from server.query.operators import NO_OPERATORS, Operators
 from server.query.quality import Quality, add_accounts, silent_hosts, stack_shares
 from server.query.row_filter import keep_of
 from server.query.selector import ROW_LABELS, Selector, check_names
+from server.query.stack_indexes import StackIndexes
+from server.query.stack_losses import Counts, counts_of, stack_losses
 from server.query.timerange import SECOND_NS, TimeRange
-from server.query.trees import Namer, TreeCache
+from server.query.trees import TreeCache
 from server.store.protocol import ColumnInfo, SeriesInfo, Store
 
 FIXED_LABELS = ("service", "version", "host")
@@ -109,6 +112,8 @@ class _Merged:
     rows: int
     naming: frozenset[int]
     """Row ids of binaries in it whose names are being made."""
+    counts: Sequence[Counts]
+    """What was added up, in the kind's first column, before operators."""
 
 
 class ProfileQuery:
@@ -118,6 +123,7 @@ class ProfileQuery:
         self.store = store
         self.now_unix_ns = now_unix_ns
         self.trees = TreeCache(namer, store.binaries)
+        self.stacks = StackIndexes(namer, store.binaries)
         self._namer = namer
         self.names = NameIndex()
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
@@ -154,7 +160,11 @@ class ProfileQuery:
                 first_calls=first or (lambda: first_calls(shown.tree)),
                 samples=merged.samples,
                 covered_s=(merged.end_unix_ns - merged.start_unix_ns) / SECOND_NS,
-                quality=replace(self.quality(chosen, question, weighed, has_rows=merged.rows > 0), naming=len(merged.naming)),
+                quality=replace(
+                    self.quality(chosen, question, weighed, has_rows=merged.rows > 0),
+                    stack_losses=stack_losses(merged.counts),
+                    naming=len(merged.naming),
+                ),
                 idle=merged.idle,
                 nearest_data_s=None if weighed.sum else self._nearest_data_s(question),
             )
@@ -186,7 +196,8 @@ class ProfileQuery:
         if question.operators.leave_stacks_out:  # How many there are of the others is known from a tree of the counts alone.
             samples = _reshaped(self._tree(weights, count, question)[0], question.operators).sum
         naming = look_at(weights, column.name, self._namer, self.store)
-        return _Merged(weighed, samples, first, idle, weights.start_unix_ns, weights.end_unix_ns, weights.rows, naming)
+        counts = [counts_of(one.dictionary, one.columns[count]) for one in weights.services.values()]
+        return _Merged(weighed, samples, first, idle, weights.start_unix_ns, weights.end_unix_ns, weights.rows, naming, counts)
 
     def _weights(self, chosen: Chosen, question: Question, column: ColumnInfo, meter: Meter) -> tuple[KeyWeights, IdleShare | None]:
         has_idle = can_be_idle(chosen.kind)
@@ -226,7 +237,8 @@ class ProfileQuery:
         at = min(now, span.until_unix_ns)
         silent = silent_hosts(self.store.agents(), at) & expected
         heard = len(set(hosts) - silent) if has_rows else 0
-        return Quality(add_accounts(accounts, None if chosen.is_all else hosts), stack_shares(weighed), heard, tuple(sorted(silent)))
+        losses = add_accounts(accounts, None if chosen.is_all else hosts)
+        return Quality(losses, not chosen.is_all, stack_shares(weighed), heard, tuple(sorted(silent)))
 
     def _nearest_data_s(self, question: Question) -> float | None:
         matches = question.selector.test()
@@ -259,4 +271,5 @@ def _joined(parts: list[tuple[str, _Merged]]) -> _Merged:
         end_unix_ns=max((one.end_unix_ns for one in found), default=0),
         rows=sum(one.rows for one in found),
         naming=frozenset().union(*(one.naming for one in found)),
+        counts=[part for one in found for part in one.counts],
     )

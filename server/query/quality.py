@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far an answer can be trusted: what was due and lost, which stacks are not whole, which hosts are silent.
 
-Accounts are of hosts, not of services: what a host lost cannot be told by service, so a service is shown the losses of the
-hosts it ran on.
+Accounts are of hosts, not of services: what was never stored cannot be told by service, so a service is shown the losses of the
+hosts it ran on, and told that they are these. What was stored without its whole stack bears a mark, and is told of its own rows.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,8 +19,6 @@ SECOND_NS = 10**9
 SILENT_WINDOWS = 3
 """An agent is silent after so many windows without one, and never sooner than after a minute."""
 _FIRST_STORED_REASON = 100
-_ONLY_SHORTENED = ("TRUNCATED", "UNWIND_STOPPED")
-"""Reasons whose stacks are there but for their outermost frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +31,21 @@ class Losses:
     filtered: int = 0
     lost: Mapping[str, int] = field(default_factory=dict)
     """By name of the reason, for example MAP_FULL."""
-    stack_lost: Mapping[str, int] = field(default_factory=dict)
-    """Stored, but without a part of the stack; by reason."""
 
     @property
     def lost_share(self) -> float:
         """Of what was due."""
         return share(sum(self.lost.values()), self.expected)
 
-    @property
-    def stack_lost_share(self) -> float:
-        """Of what was stored; stacks that only lack outermost frames are not in it."""
-        return share(sum(value for reason, value in self.stack_lost.items() if reason not in _ONLY_SHORTENED), self.stored)
+
+@dataclass(frozen=True, slots=True)
+class StackLosses:
+    """What was stored without its whole stack, in the kind's first column."""
+
+    by: Mapping[str, int] = field(default_factory=dict)
+    """By name of the reason; a stack that lacks two parts counts with both."""
+    share: float = 0.0
+    """Of all that was stored; stacks that only lack outermost frames are not in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,14 @@ class Quality:
     """All of it, for one answer."""
 
     losses: Losses
+    is_of_hosts: bool
+    """Losses are those of the hosts of the answer, other services included: more than it was asked for."""
     stacks: StackShares
     hosts: int
     """Hosts with series in the answer, without those that are silent now."""
     hosts_silent: tuple[str, ...]
     """Hosts that should be in the answer's end and are not, by name: none of them counts among `hosts`."""
+    stack_losses: StackLosses = StackLosses()
     naming: int = 0
     """Binaries in the answer whose names are being made: asked again, it has more of them."""
 
@@ -101,9 +105,7 @@ def add_accounts(accounts: Iterable[AccountSlot], hosts: Collection[str] | None 
             sums[i] += value
         for reason, value in account.lost.items():
             reasons[reason] = reasons.get(reason, 0) + value
-    lost = {reason_name(r): v for r, v in sorted(reasons.items()) if r < _FIRST_STORED_REASON}
-    stack_lost = {reason_name(r): v for r, v in sorted(reasons.items()) if r >= _FIRST_STORED_REASON}
-    return Losses(sums[0], sums[1], sums[2], sums[3], lost, stack_lost)
+    return Losses(sums[0], sums[1], sums[2], sums[3], {reason_name(r): v for r, v in sorted(reasons.items()) if r < _FIRST_STORED_REASON})
 
 
 def stack_shares(weighed: WeighedTree) -> StackShares:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fleet search: which services spend time in the functions a text or regex means, how much of it, and how that went.
 
-First names, each once over the fleet; then only rows of services that have a match are read, and of these only those whose stack has a
-matching frame are added up. A stack counts once for a service, however many of its frames match.
+First names, each once over the fleet; then an inverted index gives the stacks that hold a frame of a name that matches, and only rows of
+services that have one are read. No call tree is needed. A stack counts once for a service, however many of its frames match.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from server.profile.reshape import below
-from server.profile.top import function_values
-from server.profile.totals import Mask, weigh
+from server.profile.stack_index import U64, Mask
+from server.profile.stack_values import HeldStacks, meant_frames
 from server.query.chosen import Chosen
 from server.query.complaint import QueryError
 from server.query.kinds import width_column
@@ -21,16 +20,15 @@ from server.query.merge import Meter
 from server.query.profile_query import ProfileQuery
 from server.query.quality import share
 from server.query.selector import Selector
+from server.query.stack_indexes import ServiceStacks
 from server.query.timerange import SECOND_NS, TimeRange
-from server.query.trees import ServiceTree
 from server.store.protocol import ColumnInfo, Piece, Selection, ServiceDictionary
 from server.store.sums import add_by_group
-
-U64 = npt.NDArray[np.uint64]
 
 MOST_SLOTS = 30
 _STEPS_S = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 28_800, 86_400, 172_800, 345_600, 604_800)
 _PIECES_S = (86_400, 3600, 600)
+_LATELY_NS = 3600 * SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +130,20 @@ def search_fleet(query: ProfileQuery, selector: Selector, span: TimeRange, test:
         return Found(chosen.kind.name, column, span, slots, sum(totals.values()), services, _over_all(services))
 
 
+def index_new_stacks(query: ProfileQuery) -> None:
+    """Index the stacks that came since the last call, of services with data of late; the first one indexes all of theirs."""
+    now = query.now_unix_ns()
+    services = query.store.catalog(max(0, now - _LATELY_NS), now + 1)
+    query.stacks.tend(query.store.dictionary(one.service) for one in services)
+
+
 class _Matched:
     """A service with names that match, and what its rows come to."""
 
-    def __init__(self, dictionary: ServiceDictionary, tree: ServiceTree, names: Mask) -> None:
-        self.service, self._dictionary, self._tree = dictionary.service, dictionary, tree
-        # The table may have grown since.
-        self._names = np.zeros(len(tree.tree.table), np.bool_)
-        self._names[: names.size] = names
-        is_below = below(tree.tree, self._names[tree.tree.name]) >= 0
-        self._is_match: Mask = is_below[tree.nodes[dictionary.key_stacks]]
+    def __init__(self, dictionary: ServiceDictionary, stacks: ServiceStacks, is_meant: Mask) -> None:
+        self.service, self._table = dictionary.service, stacks.table
+        self._held = HeldStacks(stacks.segments, meant_frames(is_meant, stacks.bounds, stacks.names), dictionary.sizes[2])
+        self._is_match = self._held.mask()
         self._values: U64 = np.zeros(dictionary.sizes[2], np.uint64)
         self._seen = np.zeros(0, np.bool_)
         self.slots: list[list[int]] = []
@@ -182,20 +184,17 @@ class _Matched:
         )
 
     def _functions(self) -> Iterator[FoundFunction]:
-        tree, table = self._tree, self._tree.tree.table
-        weighed = weigh(tree.tree, tree.nodes[self._dictionary.key_stacks], self._values.astype(np.float64))
-        values = function_values(weighed, tree.first_calls)
-        kept = self._names[values.name]
-        for name, own, total in zip(values.name[kept].tolist(), values.own[kept].tolist(), values.total[kept].tolist(), strict=True):
+        table, sums = self._table, self._held.sums(self._values)
+        for name, own, total in zip(sums.name.tolist(), sums.own.tolist(), sums.total.tolist(), strict=True):
             yield FoundFunction(table.names[name], table.binaries[name], table.codes[name], own, total)
 
 
 def _matched(query: ProfileQuery, chosen: Chosen, totals: dict[int, int], test: Callable[[str], bool]) -> list[_Matched]:
     services = sorted({series.service for series in chosen.series if totals.get(series.series_id)})
     dictionaries = [query.store.dictionary(service) for service in services]
-    trees = [query.trees.tree(dictionary) for dictionary in dictionaries]
-    masks = query.names.matches([tree.tree.table for tree in trees], test)
-    return [_Matched(*one) for one in zip(dictionaries, trees, masks, strict=True) if one[2].any()]
+    stacks = [query.stacks.stacks(dictionary) for dictionary in dictionaries]
+    masks = query.names.matches([one.table for one in stacks], test)
+    return [_Matched(*one) for one in zip(dictionaries, stacks, masks, strict=True) if one[2].any()]
 
 
 def _add_rows(query: ProfileQuery, chosen: Chosen, wanted: tuple[list[_Matched], str], slots: TrendSlots) -> None:

@@ -3,47 +3,18 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from emberwatch.v1 import batch_pb2 as pb
 from server.profile.calltree import Indices
-from server.profile.names import FrameColumns, FrameNames
-from server.profile.nametable import NameTable, mark_flags
 from server.profile.nametree import NameTree, TreeBuilder
-from server.profile.partnames import distinct_names
 from server.profile.top import first_calls
 from server.profile.totals import Mask
-from server.store.protocol import BinaryInfo, ServiceDictionary
+from server.query.frame_names import Binaries, GrowingNames, Namer
+from server.store.protocol import ServiceDictionary
 
 MOST_NODES = 20_000_000
 """Stack nodes of all trees kept, about 100 bytes each; the tree that was asked for longest ago leaves first."""
-
-Binaries = Callable[[Sequence[int]], list[BinaryInfo]]
-
-
-class Namer(Protocol):
-    """What trees ask of server.symbols."""
-
-    @property
-    def generation(self) -> int:
-        """Another number means that names of frames may have changed."""
-        ...
-
-    def names(self, frames: FrameColumns, binaries: Binaries, strings: Sequence[bytes], service: str = "") -> FrameNames:
-        """Give the function of each frame of a service's dictionary."""
-        ...
-
-    def pending(self) -> int:
-        """How many tables of names are being made."""
-        ...
-
-    def look_at(self, binaries: Sequence[tuple[BinaryInfo, float]]) -> Sequence[int]:
-        """Somebody looks at these, each with its weight. Gives row ids of those whose names are being made."""
-        ...
 
 
 class ServiceTree:
@@ -98,18 +69,15 @@ class _GrowingTree:
 
     def __init__(self, is_by_line: bool) -> None:
         self.size = 0
-        self._is_by_line = is_by_line
         self._lock = threading.Lock()
-        self._generation: int | None = None
+        self._names = GrowingNames(is_by_line=is_by_line)
         self._tree: ServiceTree | None = None
         self._reset()
 
     def tree(self, dictionary: ServiceDictionary, namer: Namer, binaries: Binaries) -> ServiceTree:
         with self._lock:
-            if self._generation != namer.generation:
-                self._reset()
             frames, nodes, *_ = dictionary.sizes
-            if self._tree is None or frames > self._bounds.size - 1 or nodes > self._last.size:
+            if self._tree is None or nodes > self._last.size or not self._names.covers(frames, namer):
                 self._extend(dictionary, namer, binaries)
                 tree, folded = self._builder.tree()
                 self._tree = ServiceTree(tree, folded[self._last])
@@ -117,14 +85,7 @@ class _GrowingTree:
             return self._tree
 
     def _reset(self) -> None:
-        self._generation = None
-        self._table = NameTable()
-        self._builder = TreeBuilder(self._table)
-        self._bounds: npt.NDArray[np.int64] = np.zeros(1, np.int64)
-        """Parts of frame i are bounds[i] up to bounds[i + 1]."""
-        self._names: Indices = np.zeros(0, np.intp)
-        """Number of the name by part."""
-        self._is_inlined: Mask = np.zeros(0, np.bool_)
+        self._builder = TreeBuilder(self._names.table)
         # Nodes with one name each; `last` is the innermost one of each node of the dictionary.
         self._last: Indices = np.zeros(1, np.intp)
         self._parents: Indices = np.zeros(1, np.intp)
@@ -132,27 +93,16 @@ class _GrowingTree:
         self._tree = None
 
     def _extend(self, dictionary: ServiceDictionary, namer: Namer, binaries: Binaries) -> None:
-        named = namer.names(_frames(dictionary), binaries, dictionary.strings, dictionary.service)
-        if self._generation != named.generation:  # names changed since the last call: all of them again
+        if self._names.extend(dictionary, namer, binaries):
             self._reset()
-            self._generation = named.generation
-        first = self._bounds.size - 1
-        parts = named.all_parts()
-        functions, place = distinct_names(named.functions, parts, int(self._bounds[first]), is_by_line=self._is_by_line)
-        fresh = self._table.intern(functions)[place]
-        is_mark = dictionary.frame_kinds[first:] == pb.PLACE_KIND_MARK
-        marks = fresh[(parts.bounds[first:-1] - self._bounds[first])[is_mark]]
-        self._table.flag(marks, mark_flags(dictionary.frame_offsets[first:][is_mark]))
-        self._bounds, self._is_inlined = parts.bounds, parts.is_inlined
-        self._names = np.concatenate([self._names, fresh])
         self._unfold(dictionary)
-        self._builder.extend(self._parents, self._names[self._parts], self._is_inlined[self._parts])
+        self._builder.extend(self._parents, self._names.names[self._parts], self._names.is_inlined[self._parts])
 
     def _unfold(self, dictionary: ServiceDictionary) -> None:
         """Give the dictionary's new nodes as many nodes as their frames have parts."""
-        first, count = self._last.size, self._parents.size
+        first, count, bounds = self._last.size, self._parents.size, self._names.bounds
         frames = dictionary.node_frames[first:].astype(np.intp)
-        sizes = self._bounds[frames + 1] - self._bounds[frames]
+        sizes = bounds[frames + 1] - bounds[frames]
         last = count + np.cumsum(sizes) - 1
         self._last = np.concatenate([self._last, last])
         fresh = np.arange(count, count + int(sizes.sum()))
@@ -160,13 +110,4 @@ class _GrowingTree:
         parents = fresh - 1
         parents[starts - count] = self._last[dictionary.node_parents[first:].astype(np.intp)]
         self._parents = np.concatenate([self._parents, parents])
-        self._parts = np.concatenate([self._parts, np.repeat(self._bounds[frames] - starts, sizes) + fresh])
-
-
-def _frames(dictionary: ServiceDictionary) -> FrameColumns:
-    return FrameColumns(
-        kinds=dictionary.frame_kinds,
-        refs=dictionary.frame_refs,
-        offsets=dictionary.frame_offsets,
-        is_return=dictionary.frame_is_return,
-    )
+        self._parts = np.concatenate([self._parts, np.repeat(bounds[frames] - starts, sizes) + fresh])

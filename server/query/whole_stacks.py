@@ -4,11 +4,11 @@
 import numpy as np
 import numpy.typing as npt
 
-from emberwatch.v1 import batch_pb2 as pb
 from server.errors import LimitExceeded
 from server.profile.nametable import BROKEN, mark_flags
 from server.query.kinds import DEFAULT_KIND, width_column
 from server.query.merge import MergeBudget, Meter, ServiceWeights, key_weights
+from server.query.path_marks import bits_of_paths
 from server.query.quality import share
 from server.query.timerange import TimeRange
 from server.store.protocol import Selection, ServiceDictionary, Store
@@ -37,12 +37,6 @@ def _whole_share(found: ServiceWeights, column: str) -> float:
 
 
 def broken_nodes(dictionary: ServiceDictionary) -> npt.NDArray[np.bool_]:
-    """For each node, whether a mark of a missing part stands on its path. Paths are followed in doubling steps: 8 for 255 frames."""
-    is_mark = dictionary.frame_kinds == pb.PLACE_KIND_MARK
-    flags = np.where(is_mark, mark_flags(dictionary.frame_offsets), 0)
-    is_broken: npt.NDArray[np.bool_] = (flags & int(BROKEN) != 0)[dictionary.node_frames]
-    above = dictionary.node_parents.astype(np.intp)
-    while above.any():
-        is_broken = is_broken | is_broken[above]
-        above = above[above]
+    """For each node, whether a mark of a missing part stands on its path."""
+    is_broken: npt.NDArray[np.bool_] = bits_of_paths(dictionary, mark_flags) & int(BROKEN) != 0
     return is_broken

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emberwatch.v1 import batch_pb2 as pb
+from server.profile.calltree import with_ancestors
 from server.store.container import Container, StoredColumn, pack
 from server.store.intern import InternTable
 from server.store.protocol import U8, U32, U64, ServiceDictionary
@@ -70,7 +71,7 @@ class GrowingDictionary:
 
     def intern(self, tables: PushTables, keys: PushKeys) -> I64:
         """The number of each key, and with it of every frame, stack and string it needs."""
-        used = _with_ancestors(np.concatenate([keys.stacks, keys.seconds]), tables.stacks.parents)
+        used = with_ancestors(np.concatenate([keys.stacks, keys.seconds]), tables.stacks.parents)
         frames = _distinct(tables.stacks.frames[used], tables.frames.kinds.size)
         kinds, refs = tables.frames.kinds[frames], tables.frames.refs[frames].astype(np.int64)
         names_string, names_binary = np.isin(kinds, _STRING_KINDS), np.isin(kinds, _BINARY_KINDS)
@@ -189,21 +190,4 @@ def _distinct(indices: I64, count: int) -> I64:
     """Distinct indices below `count`, ascending."""
     is_used = np.zeros(count, np.bool_)
     is_used[indices] = True
-    return np.flatnonzero(is_used)
-
-
-def _with_ancestors(nodes: I64, parents: I64) -> I64:
-    """The nodes and all above them, node 0 included, ascending."""
-    is_used = np.zeros(parents.size, np.bool_)
-    is_used[0] = True
-    last_seen = np.empty(parents.size, np.int64)
-    current = nodes
-    while current.size:
-        current = current[~is_used[current]]
-        # One of each: the node whose place in the row was written last stays.
-        places = np.arange(current.size)
-        last_seen[current] = places
-        current = current[last_seen[current] == places]
-        is_used[current] = True
-        current = parents[current]
     return np.flatnonzero(is_used)

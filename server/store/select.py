@@ -12,6 +12,8 @@ The same data never counts twice, because a batch is marked in the transaction t
 transaction. Batches are kept for some hours; before `level0_floor` they are gone, and an edge minute counts whole where it starts inside.
 """
 
+import itertools
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +35,8 @@ from server.store.rows import StoredRows
 from server.store.sums import add_by_group, raise_by_group
 
 MOST_CELLS = 10_000_000
+MOST_INDEX_S = 30.0
+"""Longest time the sums of one question are read."""
 _FETCH = 256
 _MOST_NAMED = 1000
 """Services named in a statement; of more, all blocks are read and series chosen from them."""
@@ -227,7 +231,11 @@ def _entries(connection: sa.Connection, registry: Registry, scope: Scope, slots:
     )
     queries = [*_block_queries(scope, chosen, *columns), in_batches]
     names = {column.name for column in scope.kind.info.columns if selection.columns is None or column.name in selection.columns}
-    found = [index_from_bytes(blob, names) for query in queries for (blob,) in connection.execute(query)]
+    found, until_s = [], time.monotonic() + MOST_INDEX_S
+    for (blob,) in itertools.chain.from_iterable(connection.execution_options(yield_per=_FETCH).execute(query) for query in queries):
+        found.append(index_from_bytes(blob, names))
+        if time.monotonic() > until_s:
+            raise LimitExceeded(f"adding up took more than {MOST_INDEX_S:g} s: ask for a shorter range or longer steps")
     if not found:
         return index_of([])
     index = join(found)

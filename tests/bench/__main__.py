@@ -17,6 +17,7 @@ NAMES = (
     "merge",
     "diff",
     "fleet",
+    "search",
     "folded",
     "paint",
     "start",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from server.http.packed import packed
 from server.http.serialise import flamegraph_json
 from server.profile.cut import View
 from server.profile.totals import WeighedTree
@@ -23,9 +24,9 @@ Body = bytes | Callable[[], bytes]
 
 def paint_data(weighed: WeighedTree, width_px: int, is_whole: bool) -> Mapping[str, Body]:
     """The three, by path. Ours is what the server would answer, made when it is asked for; with `is_whole` all nodes, made before."""
-    answer: Body = _bytes(_whole(weighed)) if is_whole else lambda: _bytes(_cut(weighed, width_px))
+    answer: Body = packed(_whole(weighed)) if is_whole else lambda: packed(_cut(weighed, width_px))
     return {
-        "/data/answer.json": answer,
+        "/data/answer": answer,
         "/data/tree.json": _bytes(_nested(weighed)),
         "/data/speedscope.json": _bytes(_sampled(weighed)),
     }
@@ -59,7 +60,7 @@ def _whole(weighed: WeighedTree) -> Json:
     names = range(1, len(table))
     strings = sorted({"", *table.names, *table.binaries, *table.files})
     numbers = {text: number for number, text in enumerate(strings)}
-    columns = {key: [numbers[getattr(table, part)[n]] for n in names] for key, part in _TEXTS.items()}
+    columns = {key: np.array([numbers[getattr(table, part)[n]] for n in names], np.int32) for key, part in _TEXTS.items()}
     size = len(tree)
     return {
         "column": "ns",
@@ -67,17 +68,17 @@ def _whole(weighed: WeighedTree) -> Json:
         "total": weighed.sum,
         "view_total": weighed.sum,
         "strings": strings,
-        "functions": {**columns, "line": table.lines[1:], "code": table.codes[1:]},
+        "functions": {**columns, "line": np.array(table.lines[1:], np.int32), "code": np.array(table.codes[1:], np.uint8)},
         "nodes": {
-            "function": [-2, *(tree.name[1:] - 1).tolist()],
-            "depth": tree.depth.tolist(),
-            "start": _starts(weighed),
-            "total": weighed.total.tolist(),
-            "self": weighed.own.tolist(),
-            "id": tree.identity.tolist(),
-            "trimmed": [0] * size,
-            "matched": [0] * size,
-            "inlined": [0] * size,
+            "function": np.array([-2, *(tree.name[1:] - 1)], np.int32),
+            "depth": tree.depth.astype(np.int32),
+            "start": np.array(_starts(weighed)),
+            "total": weighed.total,
+            "self": weighed.own,
+            "id": tree.identity,
+            "trimmed": np.zeros(size, np.int32),
+            "matched": np.zeros(size, np.bool_),
+            "inlined": np.zeros(size, np.bool_),
         },
         "ancestors": [],
         "search": None,

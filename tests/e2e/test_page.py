@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 from agent.ship.client import Client
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import collector_pb2
+from server.http.packed import PACKED_TYPE
+from tests.conftest import PATIENCE_MS
 from tests.support.batches import push_of
 from tests.support.servers import RunningServer, serving
 from tests.web.test_flame_graph import PIXEL, SURFACE
@@ -36,11 +38,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[Page]:
-    """A page whose console must stay silent to the end."""
+def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
+    """A page whose console must stay silent to the end, which comes before that of the server: the page goes on asking it."""
+    assert server.http
     complaints: list[str] = []
     opened = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light", timezone_id="UTC")
-    opened.set_default_timeout(15_000)
+    opened.set_default_timeout(PATIENCE_MS)
     opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     yield opened
@@ -67,8 +70,10 @@ def test_fleet_lists_what_was_recorded_and_leads_to_a_service(page: Page, server
     page.wait_for_selector(".flame-canvas[data-boxes]")
 
 
-def test_graph_is_drawn_where_it_should_be(page: Page, server: RunningServer) -> None:
-    graph_of(page, server, "/service/cc1")
+def test_graph_is_drawn_where_it_should_be_from_a_packed_answer(page: Page, server: RunningServer) -> None:
+    with page.expect_response(re.compile("/api/v1/flamegraph")) as answered:
+        graph_of(page, server, "/service/cc1")
+    assert answered.value.headers["content-type"] == PACKED_TYPE
     root, first = page.evaluate(PIXEL, [40, 4]), page.evaluate(PIXEL, [40, 18 + 4])
     assert SURFACE not in (root, first)
     assert root != first

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import columns
 from server.profile.names import CodeKind, FrameColumns, FrameNames, FunctionTable
-from server.query.trees import Binaries
+from server.query.frame_names import Binaries
 from server.store.protocol import BinaryInfo
 
 Index = npt.NDArray[np.int64]

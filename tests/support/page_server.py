@@ -238,7 +238,6 @@ def _services(scenario: str, asked: dict[str, str]) -> Json:
                 "hosts": max(1, 44 // (seed + 1)),
                 "samples": int(cpu_s * 99),
                 "lost_share": (0.0, 0.0, 0.031)[seed % 3] if scenario == "partial" else 0.0,
-                "stack_lost_share": 0.001,
                 "whole_share": (0.999, 1.0, 0.62, None)[seed % 4],
                 "unnamed_share": (0.004, 0.0, 0.12, None)[seed % 4],
             }
@@ -276,7 +275,7 @@ def _quality(scenario: str, total: int) -> Json:
     gone = sum(lost.values())
     idle = total * 3
     return {
-        "expected": total + idle + gone, "stored": total, "idle": idle, "filtered": 0, "lost": lost,
+        "is_of_hosts": True, "expected": total + idle + gone, "stored": total, "idle": idle, "filtered": 0, "lost": lost,
         "lost_share": gone / max(1, total + gone), "stack_lost": {"STACK_EFAULT_USER": 67} if total else {},
         "stack_lost_share": 0.002, "truncated_share": 0.014 if scenario == "partial" else 0.0, "unnamed_share": 0.004,
         "unwind_stopped_share": 0.003, "kernel_hidden_share": 0.031 if scenario == "partial" else 0.0,

@@ -51,14 +51,16 @@ def test_good_data_is_said_in_grey_and_opens_to_its_account(open_page: Open) -> 
     expect(page.locator(".loss-item.is-amber")).to_have_count(0)
     page.locator(".loss summary").click()
     # 30,937 samples, three idle ticks beside each, nothing lost.
-    expect(page.locator(".account-sum")).to_have_text("123,748 expected = 30,937 stored + 92,811 idle + 0 filtered + 0 lost")
+    expect(page.locator(".account-sum")).to_have_text(
+        "On its hosts, all services together: 123,748 expected = 30,937 stored + 92,811 idle + 0 filtered + 0 lost"
+    )
 
 
 def test_what_is_missing_is_said_in_words(open_page: Open) -> None:
     page = open_page("/service/checkout", scenario="partial").page
     expect(page.locator(".loss-warnings li")).to_have_text(
         [
-            "4.4 % of the samples are missing: the map of counts was full",
+            "on its hosts, all services together: 4.4 % of the samples are missing: the map of counts was full",
             "1.4 % of the samples are deeper than 127 frames and stand under [truncated]",
             "3.1 % of the time stands under [kernel hidden]: the kernel hides its addresses from the agent. Run the agent as root or with "
             "CAP_SYSLOG; where kernel.kptr_restrict is 2, type: sysctl kernel.kptr_restrict=1",

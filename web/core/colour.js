@@ -52,9 +52,10 @@ export function hashText(text) {
  * @param {string} binary base name
  */
 export function packageOf(name, binary) {
-  const bare = name.replace(/^<+/, "");
+  const bare = name.startsWith("<") ? name.replace(/^<+/, "") : name;
+  const colons = bare.indexOf("::");
+  if (colons >= 0) return bare.slice(0, colons);
   const go = /^([\w./-]*\/)?([\w-]+)\./.exec(bare);
-  if (bare.includes("::")) return bare.slice(0, bare.indexOf("::"));
   if (go) return (go[1] ?? "") + go[2];
   return binary;
 }

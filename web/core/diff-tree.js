@@ -4,7 +4,7 @@
 import { COLOUR_ROOT, COLOUR_TRIMMED, STEPS } from "./colour.js";
 import { DIFF_NOISE, diffColourIndex } from "./diff-colour.js";
 import { INLINED_LINE } from "./frame-words.js";
-import { FUNCTION_ROOT, FUNCTION_TRIMMED, nodeName, treeFromAnswer } from "./tree.js";
+import { FUNCTION_ROOT, FUNCTION_TRIMMED, columnOf, nodeName, treeFromAnswer } from "./tree.js";
 import { changeSign, formatPoints, intervalWords, requestWords, requestsOf, stateOfChange, stateWords } from "./diff-words.js";
 import { formatDuration, formatShare } from "./units.js";
 
@@ -12,8 +12,9 @@ import { formatDuration, formatShare } from "./units.js";
  * @typedef {import("./tree.js").Tree} Tree
  * @typedef {{query: string, from_s: number, until_s: number, seconds: number, total: number, samples: number, hosts: number,
  *   replicates: number, is_empty: boolean, per: import("./diff-words.js").Per, quality: import("./quality.js").Quality}} DiffSide
- * @typedef {{a_total: number[], b_total: number[], a_share: number[], b_share: number[], change: number[], low: number[],
- *   high: number[], is_noise: number[]}} DiffColumns
+ * @typedef {import("./tree.js").Column} Column
+ * @typedef {{a_total: Column, b_total: Column, a_share: Column, b_share: Column, change: Column, low: Column,
+ *   high: Column, is_noise: Column}} DiffColumns
  * @typedef {import("./tree.js").FlamegraphAnswer & {a: DiffSide, b: DiffSide, changed: {beyond_noise: number, frames: number},
  *   notes: string[], nodes: DiffColumns}} DiffAnswer
  * @typedef {Tree & {aTotal: Float64Array, bTotal: Float64Array, aShare: Float64Array, bShare: Float64Array, change: Float64Array,
@@ -28,14 +29,14 @@ export function diffTreeFromAnswer(answer) {
   const { nodes } = answer;
   const tree = {
     ...treeFromAnswer(answer),
-    aTotal: Float64Array.from(nodes.a_total),
-    bTotal: Float64Array.from(nodes.b_total),
-    aShare: Float64Array.from(nodes.a_share),
-    bShare: Float64Array.from(nodes.b_share),
-    change: Float64Array.from(nodes.change),
+    aTotal: columnOf(Float64Array, nodes.a_total),
+    bTotal: columnOf(Float64Array, nodes.b_total),
+    aShare: columnOf(Float64Array, nodes.a_share),
+    bShare: columnOf(Float64Array, nodes.b_share),
+    change: columnOf(Float64Array, nodes.change),
     low: Float64Array.from(nodes.low),
     high: Float64Array.from(nodes.high),
-    isNoise: Uint8Array.from(nodes.is_noise),
+    isNoise: columnOf(Uint8Array, nodes.is_noise),
     requests: requestsOf(answer),
   };
   tree.ancestorColour = tree.ancestors.map((_, at) => (at === 0 ? COLOUR_ROOT : DIFF_NOISE * STEPS));

@@ -8,7 +8,7 @@ import { formatCount, formatLoss, formatShare } from "./units.js";
  * @typedef {{
  *   expected: number, stored: number, idle: number, filtered: number,
  *   lost: Record<string, number>, lost_share: number,
- *   stack_lost: Record<string, number>, stack_lost_share: number,
+ *   is_of_hosts?: boolean, stack_lost: Record<string, number>, stack_lost_share: number,
  *   truncated_share: number, unwind_stopped_share?: number, kernel_hidden_share?: number, unnamed_share: number | null, unknown_share: number | null, whole_share: number | null,
  *   hosts: number | string[], hosts_silent: string[], naming?: number,
  * }} Quality
@@ -99,17 +99,19 @@ export function qualityItems(quality, what = "samples") {
 }
 
 /**
+ * What was never stored is known by host only: a service is not told that it is its own.
  * @param {Quality} quality
  * @param {string} what
  * @returns {QualityItem}
  */
-function lostItem({ lost, lost_share, expected }, what) {
+function lostItem({ lost, lost_share, expected, is_of_hosts }, what) {
   const isFine = !isLossGrave(lost_share);
   const count = Object.values(lost).reduce((sum, each) => sum + each, 0);
   const words = isFine
     ? `${formatCount(count)} of ${formatCount(expected)} expected ${what} were lost`
     : `${formatLoss(lost_share)} of the ${what} are missing: ${mainReason(lost)}`;
-  return { key: "lost", label: "lost", value: formatLoss(lost_share), isFine, words };
+  const of = is_of_hosts ? "on its hosts, all services together: " : "";
+  return { key: "lost", label: is_of_hosts ? "lost on its hosts" : "lost", value: formatLoss(lost_share), isFine, words: of + words };
 }
 
 /**

@@ -8,19 +8,20 @@
  */
 
 import { COLOUR_ROOT, COLOUR_TRIMMED, KIND_UNKNOWN, colourIndex } from "./colour.js";
-import { visibleText } from "./text.js";
+import { visibleTexts } from "./text.js";
 
 export const FUNCTION_TRIMMED = -1;
 export const FUNCTION_ROOT = -2;
 
 /**
+ * @typedef {ArrayLike<number> & Iterable<number>} Column a list, or already an array of numbers
  * @typedef {{name: string, binary: string, id: number, total: number, code?: number}} Ancestor
  * @typedef {{
  *   column: string, unit: string, from_s: number, until_s: number, seconds: number, total: number, view_total: number, samples: number,
  *   strings: string[],
- *   functions: {name: number[], binary: number[], file: number[], line: number[], code: number[], builds?: number[][]},
- *   nodes: {function: number[], depth: number[], start: number[], total: number[], self: number[], id: number[], trimmed: number[],
- *     matched?: number[], inlined?: number[]},
+ *   functions: {name: Column, binary: Column, file: Column, line: Column, code: Column, builds?: number[][]},
+ *   nodes: {function: Column, depth: Column, start: Column, total: Column, self: Column, id: Column, trimmed: Column,
+ *     matched?: Column, inlined?: Column},
  *   ancestors?: Ancestor[],
  *   search: {text: string, matched_total: number, share: number} | null,
  *   quality: import("./quality.js").Quality,
@@ -29,8 +30,8 @@ export const FUNCTION_ROOT = -2;
  * }} FlamegraphAnswer
  * @typedef {{name: string, binary: string, file: string, line: number, code: number, builds: string[], colour: number}} FunctionInfo
  * @typedef {{
- *   count: number, depthCount: number, functionOf: Int32Array, depth: Uint32Array, parent: Int32Array,
- *   start: Float64Array, total: Float64Array, self: Float64Array, id: Float64Array, trimmed: Uint32Array, matched: Uint8Array | null,
+ *   count: number, depthCount: number, functionOf: Int32Array, depth: Int32Array, parent: Int32Array,
+ *   start: Float64Array, total: Float64Array, self: Float64Array, id: Float64Array, trimmed: Int32Array, matched: Uint8Array | null,
  *   inlined: Uint8Array,
  *   colour: Uint8Array, rowOffsets: Uint32Array, rowNodes: Uint32Array, functions: FunctionInfo[], ancestors: Ancestor[],
  *   ancestorColour: number[], selectionTotal: number,
@@ -48,19 +49,19 @@ export const CODE_NONE = -1;
 export function treeFromAnswer(answer, { hasThreads = false } = {}) {
   const { nodes } = answer;
   const functions = functionsFromAnswer(answer, hasThreads);
-  const depth = Uint32Array.from(nodes.depth);
-  const functionOf = Int32Array.from(nodes.function);
+  const depth = columnOf(Int32Array, nodes.depth);
+  const functionOf = columnOf(Int32Array, nodes.function);
   return {
     count: depth.length,
     functionOf,
     depth,
-    start: Float64Array.from(nodes.start),
-    total: Float64Array.from(nodes.total),
-    self: Float64Array.from(nodes.self),
-    id: Float64Array.from(nodes.id),
-    trimmed: Uint32Array.from(nodes.trimmed),
-    matched: answer.search && nodes.matched ? Uint8Array.from(nodes.matched) : null,
-    inlined: Uint8Array.from(nodes.inlined ?? nodes.depth.map(() => 0)),
+    start: columnOf(Float64Array, nodes.start),
+    total: columnOf(Float64Array, nodes.total),
+    self: columnOf(Float64Array, nodes.self),
+    id: columnOf(Float64Array, nodes.id),
+    trimmed: columnOf(Int32Array, nodes.trimmed),
+    matched: answer.search && nodes.matched ? columnOf(Uint8Array, nodes.matched) : null,
+    inlined: nodes.inlined ? columnOf(Uint8Array, nodes.inlined) : new Uint8Array(depth.length),
     parent: parentsFromDepths(depth),
     colour: coloursOfNodes(functionOf, functions),
     functions,
@@ -72,13 +73,24 @@ export function treeFromAnswer(answer, { hasThreads = false } = {}) {
 }
 
 /**
+ * A column as an array of a type; itself when it is one.
+ * @template {Float64Array | Int32Array | Uint8Array} T
+ * @param {{new (...given: any[]): T, from: (column: Column) => T}} type
+ * @param {Column} column
+ * @returns {T}
+ */
+export function columnOf(type, column) {
+  return column instanceof type ? column : type.from(column);
+}
+
+/**
  * @param {FlamegraphAnswer} answer
  * @param {boolean} hasThreads
  * @returns {FunctionInfo[]}
  */
 function functionsFromAnswer({ strings, functions }, hasThreads) {
-  const shown = strings.map(visibleText);
-  return functions.name.map((nameAt, at) => {
+  const shown = visibleTexts(strings);
+  return Array.from(functions.name, (nameAt, at) => {
     const name = shown[nameAt] ?? "";
     const binary = shown[functions.binary[at]] ?? "";
     const told = functions.code[at] ?? KIND_UNKNOWN;
@@ -113,7 +125,7 @@ function colourOfAncestor({ name, binary, code }, at) {
 
 /**
  * Parent of each node in preorder; -1 for the root.
- * @param {Uint32Array} depth
+ * @param {Int32Array} depth
  */
 export function parentsFromDepths(depth) {
   const parent = new Int32Array(depth.length);
@@ -128,7 +140,7 @@ export function parentsFromDepths(depth) {
 
 /**
  * Counting sort by depth; it is stable, so each row stays in preorder, which is the order of start.
- * @param {Uint32Array} depth
+ * @param {Int32Array} depth
  */
 function rowsFromDepths(depth) {
   let depthCount = 0;

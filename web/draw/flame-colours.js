@@ -17,9 +17,9 @@ const BUCKET_COUNT = STRENGTHS * COLOUR_COUNT;
 /**
  * @typedef {[number, number, number]} Rgb
  * @typedef {{
- *   fills: Array<string | CanvasPattern>, packed: Uint32Array, isHatched: Uint8Array, ink: string[],
+ *   fillOf: (bucket: number) => string | CanvasPattern, packed: Uint32Array, isHatched: Uint8Array, ink: string[],
  *   surface: string, accent: string, outline: string, packedSurface: number, packedSunken: number,
- * }} FlameColours `fills`, `packed` (as pixels) and `isHatched` by bucket (strength * COLOUR_COUNT + colour), `ink` by strength
+ * }} FlameColours `fillOf`, `packed` (as pixels) and `isHatched` by bucket (strength * COLOUR_COUNT + colour), `ink` by strength
  */
 
 const SHARE_OF_SURFACE = [0, 0.8, 0.5, 0];
@@ -69,23 +69,30 @@ function coloursOfPalette(palette, isHatchedKind, lineToken = "text") {
   const token = tokenColours(["surface-card", "surface-sunken", "surface-root", "text", "text-secondary", "accent", "diff-hatch"]);
   palette[COLOUR_ROOT] = token["surface-root"];
   palette[COLOUR_TRIMMED] = token["surface-sunken"];
-  /** @type {Array<string | CanvasPattern>} */
-  const fills = [];
+  /** @type {Rgb[]} */
+  const grounds = [];
   const packed = new Uint32Array(BUCKET_COUNT);
   const isHatched = new Uint8Array(BUCKET_COUNT);
   for (let strength = 0; strength < STRENGTHS; strength += 1) {
     palette.forEach((rgb, colour) => {
       const faded = mix(mix(rgb, token["surface-card"], SHARE_OF_SURFACE[strength]), WHITE, SHARE_OF_WHITE[strength]);
-      const isKind = isHatchedKind(Math.floor(colour / STEPS));
-      const isLined = colour === COLOUR_TRIMMED || isKind;
-      const line = isKind ? mix(faded, token[lineToken], HATCH_SHARE[lineToken]) : mix(faded, token.text, HATCH_SHARE.text);
-      packed[fills.length] = packedColour(faded);
-      isHatched[fills.length] = Number(isLined);
-      fills.push(isLined ? hatch(faded, line) : cssColour(faded));
+      packed[grounds.length] = packedColour(faded);
+      isHatched[grounds.length] = Number(colour === COLOUR_TRIMMED || isHatchedKind(Math.floor(colour / STEPS)));
+      grounds.push(faded);
     });
   }
+  // Few are ever seen, and each needs a canvas of its own.
+  const hatched = new Map();
+  const hatchOf = (/** @type {number} */ bucket) => {
+    const lines = isHatchedKind(Math.floor((bucket % COLOUR_COUNT) / STEPS)) ? lineToken : "text";
+    return hatch(grounds[bucket], mix(grounds[bucket], token[lines], HATCH_SHARE[lines]));
+  };
   return {
-    fills,
+    fillOf(bucket) {
+      if (!isHatched[bucket]) return cssColour(grounds[bucket]);
+      if (!hatched.has(bucket)) hatched.set(bucket, hatchOf(bucket));
+      return hatched.get(bucket);
+    },
     packed,
     isHatched,
     ink: [FRAME_INK, cssColour(token["text-secondary"]), cssColour(token.text), FRAME_INK],

@@ -10,7 +10,7 @@ import { GAPLESS_PX, ROW_PX, layoutRows, makeBoxes } from "../core/layout.js";
 import { cutName, visibleText } from "../core/text.js";
 import { FUNCTION_TRIMMED, nodeName } from "../core/tree.js";
 import { STRENGTH_ABOVE, STRENGTH_DIMMED, STRENGTH_INLINED, STRENGTH_PLAIN } from "./flame-colours.js";
-import { fillLine, makeImageKeeper } from "./scanline.js";
+import { fillLine, makeRowPicture } from "./scanline.js";
 import { fitCanvas } from "./surface.js";
 
 /**
@@ -31,12 +31,14 @@ const NARROWEST_TEXT_PX = 24;
 /** Characters that a name needs beside a number. */
 const LEAST_NAME = 9;
 
-/** @returns {{paint: (canvas: HTMLCanvasElement, scene: Scene) => Painted}} */
+/** @returns {{prepare: () => void, paint: (canvas: HTMLCanvasElement, scene: Scene) => Painted}} */
 export function makeFlamePainter() {
   let boxes = makeBoxes(0);
   let bucketOf = new Uint16Array(0);
-  const imageFor = makeImageKeeper();
+  const picture = makeRowPicture();
   return {
+    /** What needs no tree and takes a while the first time: the font. */
+    prepare: () => void characterWidth(picture.context),
     paint(canvas, scene) {
       const { tree } = scene;
       if (boxes.node.length < tree.count) {
@@ -44,9 +46,10 @@ export function makeFlamePainter() {
         bucketOf = new Uint16Array(tree.count);
       }
       const context = fitCanvas(canvas, scene.width_px, scene.height_px);
-      layoutRows(tree, scene.window, rowsOnScreen(scene), boxes);
+      const area = rowsOnScreen(scene);
+      layoutRows(tree, scene.window, area, boxes);
       const kinds = chooseBuckets(scene, boxes, bucketOf);
-      fillBoxes(context, scene, boxes, { bucketOf, kept: imageFor(context) });
+      fillBoxes(context, scene, boxes, { bucketOf, area, picture });
       paintAncestors(context, scene);
       writeNames(context, scene, boxes, bucketOf);
       outlineBoxes(context, scene, boxes);
@@ -94,35 +97,37 @@ function chooseBuckets({ tree, focus }, boxes, bucketOf) {
 }
 
 /**
- * Every row is coloured as one line of pixels and copied over its height; what is hatched is drawn over that.
+ * Every row is coloured as one line of pixels and stretched over its height; what is hatched is drawn over that.
  * @param {CanvasRenderingContext2D} context
  * @param {Scene} scene
  * @param {Boxes} boxes
- * @param {{bucketOf: Uint16Array, kept: ReturnType<ReturnType<typeof makeImageKeeper>>}} more
+ * @param {{bucketOf: Uint16Array, area: ReturnType<typeof rowsOnScreen>, picture: ReturnType<typeof makeRowPicture>}} more
  */
-function fillBoxes(context, scene, boxes, { bucketOf, kept }) {
+function fillBoxes(context, scene, boxes, { bucketOf, area, picture }) {
   const { colours } = scene;
-  const { image, pixels, width, height } = kept;
+  const { width } = context.canvas;
   const ratio = window.devicePixelRatio || 1;
-  const line = new Uint32Array(width);
+  const firstRow = area.firstRow;
+  const rows = Math.max(1, Math.min(area.endRow, scene.tree.depthCount) - firstRow);
+  const lines = picture.lines(width, rows).fill(colours.packedSurface);
   const packedOf = (/** @type {number} */ box) => colours.packed[bucketOf[box]];
-  pixels.fill(colours.packedSurface);
   for (let from = 0; from < boxes.count; ) {
     const row = boxes.row[from];
     let until = from + 1;
     while (until < boxes.count && boxes.row[until] === row) until += 1;
-    line.fill(colours.packedSurface);
+    const line = lines.subarray((row - firstRow) * width, (row - firstRow + 1) * width);
     fillLine(line, boxes, { from, until, packedOf, ratio });
-    const top = topOf(scene, row);
-    const firstLine = Math.max(0, Math.round(top * ratio));
-    const endLine = Math.min(height, Math.round((top + ROW_PX - 1) * ratio));
-    for (let y = firstLine; y < endLine; y += 1) pixels.set(line, y * width);
     from = until;
   }
-  context.putImageData(image, 0, 0);
+  context.fillStyle = colours.surface;
+  context.fillRect(0, 0, scene.width_px, scene.height_px);
+  picture.draw(context, (row) => {
+    const top = topOf(scene, firstRow + row);
+    return { top: Math.round(top * ratio), bottom: Math.round((top + ROW_PX - 1) * ratio) };
+  });
   for (let box = 0; box < boxes.count; box += 1) {
     if (!colours.isHatched[bucketOf[box]]) continue;
-    context.fillStyle = colours.fills[bucketOf[box]];
+    context.fillStyle = colours.fillOf(bucketOf[box]);
     const gap = boxes.width_px[box] >= GAPLESS_PX ? 1 : 0;
     context.fillRect(boxes.x_px[box], topOf(scene, boxes.row[box]), Math.max(1, boxes.width_px[box] - gap), ROW_PX - 1);
   }
@@ -140,7 +145,7 @@ function paintAncestors(context, scene) {
   tree.ancestors.forEach((ancestor, at) => {
     const top = at * ROW_PX - scene.scroll_px;
     if (top < -ROW_PX || top > scene.height_px) return;
-    context.fillStyle = colours.fills[STRENGTH_ABOVE * COLOUR_COUNT + tree.ancestorColour[at]];
+    context.fillStyle = colours.fillOf(STRENGTH_ABOVE * COLOUR_COUNT + tree.ancestorColour[at]);
     context.fillRect(0, top, width_px - 1, ROW_PX - 1);
     const name = at === 0 ? scene.rootLabel : visibleText(ancestor.name);
     writeName(context, name, { left: 0, top, width: width_px, ink: colours.ink[STRENGTH_ABOVE], character_px });

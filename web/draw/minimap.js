@@ -2,7 +2,7 @@
 /** The whole tree in a strip, each row at most a few pixels high, with a frame around what the graph shows of it. */
 
 import { layoutRows, makeBoxes } from "../core/layout.js";
-import { fillLine, makeImageKeeper } from "./scanline.js";
+import { fillLine } from "./scanline.js";
 import { fitCanvas } from "./surface.js";
 
 export const MINIMAP_PX = 36;
@@ -41,7 +41,9 @@ export function mapRows(tree) {
 export function paintMinimap(tree, { width_px, colours }) {
   const picture = document.createElement("canvas");
   const context = fitCanvas(picture, width_px, MINIMAP_PX);
-  const { image, pixels, width, height } = makeImageKeeper()(context);
+  const { width, height } = picture;
+  const image = context.createImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
   const ratio = window.devicePixelRatio || 1;
   const rowHeight_px = MINIMAP_PX / mapRows(tree);
   const boxes = makeBoxes(tree.count);

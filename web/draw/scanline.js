@@ -36,15 +36,46 @@ export function fillLine(line, boxes, { from, until, packedOf, ratio }) {
 }
 
 /**
- * An image of the right size, kept between paintings.
- * @returns {(context: CanvasRenderingContext2D) => {image: ImageData, pixels: Uint32Array, width: number, height: number}}
+ * A picture of rows in which each is one line of pixels, kept between paintings. The browser stretches the lines when it draws:
+ * a picture of the canvas's own size would be 18 times the memory to touch.
  */
-export function makeImageKeeper() {
+export function makeRowPicture() {
+  const canvas = document.createElement("canvas");
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { alpha: false, willReadFrequently: true }));
   /** @type {ImageData | null} */
   let image = null;
-  return (context) => {
-    const { width, height } = context.canvas;
-    if (!image || image.width !== width || image.height !== height) image = context.createImageData(width, height);
-    return { image, pixels: new Uint32Array(image.data.buffer), width, height };
+  return {
+    context,
+    /**
+     * The pixels of `count` rows, to be filled.
+     * @param {number} width device pixels
+     * @param {number} count
+     */
+    lines(width, count) {
+      if (!image || image.width !== width || image.height !== count) {
+        image = context.createImageData(width, count);
+        canvas.width = width;
+        canvas.height = count;
+      }
+      return new Uint32Array(image.data.buffer);
+    },
+    /**
+     * Draw the rows, each stretched over its place.
+     * @param {CanvasRenderingContext2D} onto
+     * @param {(row: number) => {top: number, bottom: number}} placeOf in device pixels
+     */
+    draw(onto, placeOf) {
+      if (!image) return;
+      const { width, height } = image;
+      context.putImageData(image, 0, 0);
+      onto.save();
+      onto.resetTransform();
+      onto.imageSmoothingEnabled = false;
+      for (let row = 0; row < height; row += 1) {
+        const { top, bottom } = placeOf(row);
+        onto.drawImage(canvas, 0, row, width, 1, 0, top, width, bottom - top);
+      }
+      onto.restore();
+    },
   };
 }

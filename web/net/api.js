@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The API as functions. Every failure is an ApiError that says what failed and what to do; a cancelled request is an AbortError. */
 
+import { COLUMNS_TYPE, answerFromBytes } from "../core/columns.js";
 import { frozenKey } from "../core/frozen.js";
 
 /**
  * @typedef {{service: string, cpu_ns: number, cores: number, cores_now: number, share: number, spark: Array<number | null>, version: string,
- *   version_since_s: number | null, versions: number, hosts: number, samples: number, lost_share: number, stack_lost_share: number,
+ *   version_since_s: number | null, versions: number, hosts: number, samples: number, lost_share: number,
  *   whole_share: number | null, unnamed_share: number | null}} ServiceRow
  * @typedef {{from_s: number, until_s: number, step_s: number, services: ServiceRow[],
  *   totals: {cores: number, cores_now: number, hosts: number, samples: number, cpu_ns: number}, agents: {total: number, silent: number}}} ServicesAnswer
@@ -102,12 +103,33 @@ export function freezeAnswers(answers) {
  * @returns {Promise<any>}
  */
 export async function getJson(name, parameters, signal) {
+  return getAnswer(name, parameters, signal, "application/json");
+}
+
+/**
+ * The same of a graph: its columns come as typed arrays where the server has them so, else as lists.
+ * @param {string} name
+ * @param {Parameters} parameters
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function getColumns(name, parameters, signal) {
+  return getAnswer(name, parameters, signal, `${COLUMNS_TYPE}, application/json`);
+}
+
+/**
+ * @param {string} name
+ * @param {Parameters} parameters
+ * @param {AbortSignal | undefined} signal
+ * @param {string} accept
+ */
+async function getAnswer(name, parameters, signal, accept) {
   const address = apiAddress(name, parameters);
   if (frozen) return frozenAnswer(frozen, address);
   const kept = record;
   if (kept) kept.open += 1;
   try {
-    const answer = await answerOf(address, { signal, headers: { Accept: "application/json" } });
+    const answer = await answerOf(address, { signal, headers: { Accept: accept } });
     kept?.asked.add(address);
     return answer;
   } finally {
@@ -163,7 +185,8 @@ async function answerOf(address, request) {
   const response = await responseOf(address, request);
   if (!response.ok) throw await errorFromAnswer(response, address);
   try {
-    return await response.json();
+    const isPacked = response.headers.get("Content-Type") === COLUMNS_TYPE;
+    return isPacked ? answerFromBytes(await response.arrayBuffer()) : await response.json();
   } catch (error) {
     if (isCancelled(error)) throw error;
     throw new ApiError("The answer of the server could not be read.", { hint: "Is this address really Emberwatch?", address });

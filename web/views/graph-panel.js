@@ -8,7 +8,7 @@ import { operatorParameters } from "../core/operators.js";
 import { visibleText } from "../core/text.js";
 import { nodeOfId, treeFromAnswer } from "../core/tree.js";
 import { NS_PER_S, formatCores, formatDuration, formatShare } from "../core/units.js";
-import { ApiError, apiAddress, getJson } from "../net/api.js";
+import { ApiError, apiAddress, getColumns } from "../net/api.js";
 import { makeAnswers } from "../net/answers.js";
 import { element, fill, icon } from "./dom.js";
 import { FlameGraph } from "./flame-graph.js";
@@ -146,7 +146,9 @@ export function makeGraphPanel({ store, signal, selection, source = FLAMEGRAPH, 
     }
     const isDetail = zoomAhead(asked.at);
     const what = asked.at ? "Reading the frame in full" : "Reading and adding up the stacks";
-    const answer = await loader.run(what, (signal) => readAnswer(source.endpoint, asked, signal), { isQuiet: isRefresh || isDetail });
+    const reading = loader.run(what, (signal) => readAnswer(source.endpoint, asked, signal), { isQuiet: isRefresh || isDetail });
+    flame.prepare();
+    const answer = await reading;
     if (!answer) return;
     const next = { answer, tree: source.treeOf(answer, asked) };
     pinned ??= source.pin(answer);
@@ -202,7 +204,7 @@ export function makeGraphPanel({ store, signal, selection, source = FLAMEGRAPH, 
  */
 async function readAnswer(endpoint, asked, signal) {
   try {
-    return await getJson(endpoint, asked, signal);
+    return await getColumns(endpoint, asked, signal);
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404 || asked.at === "") throw error;
     const { address, status } = error;

@@ -51,12 +51,12 @@ function lossItem({ label, value, isFine, words }) {
  * @param {Quality} quality
  * @returns {Node[]}
  */
-function accountNodes({ expected, stored, idle, filtered, lost, stack_lost }) {
+function accountNodes({ expected, stored, idle, filtered, lost, is_of_hosts, stack_lost }) {
   const gone = Object.values(lost).reduce((sum, each) => sum + each, 0);
   const part = (/** @type {string} */ label, /** @type {number} */ count) =>
     element("span", { class: "account-part" }, element("b", {}, formatCount(count)), ` ${label}`);
   const sum = element("p", { class: "account-sum" },
-    part("expected", expected), " = ", part("stored", stored), " + ", part("idle", idle), " + ", part("filtered", filtered), " + ", part("lost", gone));
+    is_of_hosts ? "On its hosts, all services together: " : "", part("expected", expected), " = ", part("stored", stored), " + ", part("idle", idle), " + ", part("filtered", filtered), " + ", part("lost", gone));
   const list = (/** @type {string} */ title, /** @type {Record<string, number>} */ reasons) => {
     const rows = lossesByReason(reasons);
     if (rows.length === 0) return [];
@@ -65,5 +65,5 @@ function accountNodes({ expected, stored, idle, filtered, lost, stack_lost }) {
       element("ul", { class: "account-reasons" }, ...rows.map(({ words, count }) => element("li", {}, element("b", {}, formatCount(count)), ` ${words}`))),
     ];
   };
-  return [sum, ...list("Lost, by cause", lost), ...list("Kept without a whole stack, by cause", stack_lost)];
+  return [sum, ...list(is_of_hosts ? "Lost on its hosts, by cause" : "Lost, by cause", lost), ...list("Kept without a whole stack, by cause", stack_lost)];
 }

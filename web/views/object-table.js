@@ -79,13 +79,13 @@ export function makeObjectTable({ store, title, noun, none, columns, usualSort, 
 }
 
 /**
- * What is missing of the table, when something is.
+ * What is missing on the hosts of the table, when something is.
  * @param {TableAnswer} answer
  */
 function lostWords({ lost, lost_share }) {
   if (lost_share === 0) return [];
   const reasons = Object.entries(lost).map(([reason, count]) => `${reason}: ${formatCount(count)}`);
-  return [" ", badge(`lost ${formatLoss(lost_share)}`, isLossGrave(lost_share) ? "amber" : "grey", reasons.join(", "))];
+  return [" ", badge(`lost on its hosts ${formatLoss(lost_share)}`, isLossGrave(lost_share) ? "amber" : "grey", reasons.join(", "))];
 }
 
 /**

@@ -43,5 +43,5 @@ function numbersAt(timeline, cursor_s) {
   const cores = timeline.cores[slot];
   if (slot < 0 || cores === null || cores === undefined) return `${formatClock(cursor_s)}  no data`;
   const lost = timeline.loss[slot] ?? 0;
-  return `${formatClock(timeline.times_s[slot])}  ${formatCores(cores)}${lost > 0 ? `  lost ${formatLoss(lost)}` : ""}`;
+  return `${formatClock(timeline.times_s[slot])}  ${formatCores(cores)}${lost > 0 ? `  lost on its hosts ${formatLoss(lost)}` : ""}`;
 }

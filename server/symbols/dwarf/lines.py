@@ -5,41 +5,39 @@ A row reaches to the next one. Only rows that change something are kept; of seve
 tools. Line 0 means that no line is known. A sequence that starts outside of executable code was thrown away by the linker.
 """
 
-from array import array
 from dataclasses import dataclass, field
 
-from server.symbols.dwarf.line_header import LineHeader, parse_line_header
-from server.symbols.dwarf.shape import DwarfError, sleb, uleb
+import numpy as np
+import numpy.typing as npt
+
+from server.symbols.dwarf.line_header import parse_line_header
+from server.symbols.dwarf.line_program import END, LinePrograms, Pieces
 from server.symbols.dwarf.unit import Unit
 from server.symbols.dwarf.walk import Found
 
-END = (1 << 64) - 1
-"""A row that ends a sequence."""
-MAX_ROWS = 64_000_000
-_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN, _NEGATE, _BLOCK, _CONST_PC, _FIXED_PC = range(1, 10)
-_EXTENDED_END, _EXTENDED_ADDRESS = 1, 2
+U64 = npt.NDArray[np.uint64]
 
 
 @dataclass(slots=True)
 class Rows:
-    """Rows of all line programs. Row i says file << 32 | line, or END."""
+    """Rows of all line programs, in pieces. Row i says file << 32 | line, or END."""
 
-    addresses: "array[int]" = field(default_factory=lambda: array("Q"))
-    places: "array[int]" = field(default_factory=lambda: array("Q"))
-    sequences: list[tuple[int, int, int]] = field(default_factory=list)
-    """(first address, first row, row behind the last) each."""
+    addresses: list[U64] = field(default_factory=list)
+    places: list[U64] = field(default_factory=list)
     paths: dict[bytes, int] = field(default_factory=lambda: {b"": 0})
     """Number of each file in the whole program; 0 is the unknown one."""
     programs: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    """Files by number, of programs that were run; units may share one."""
+    """Files by number, of programs that were met; units may share one."""
+    waiting: dict[tuple[object, ...], LinePrograms] = field(default_factory=dict)
+    """Programs that were met and not run yet, by the table of their operations."""
 
     def numbers(self, paths: list[bytes]) -> list[int]:
         """Numbers of files, new ones where they were not met before."""
         return [self.paths.setdefault(path, len(self.paths)) for path in paths]
 
 
-def run_lines(unit: Unit, rows: Rows, code: Found) -> None:
-    """Run the line program of a unit, and tell the unit its files. A broken program ends where it breaks."""
+def note_lines(unit: Unit, rows: Rows) -> None:
+    """Tell a unit its files, and note its line program for run_lines(). Raises DwarfError."""
     if unit.stmt_list is None:
         return
     key = (id(unit.data), unit.stmt_list)
@@ -49,96 +47,38 @@ def run_lines(unit: Unit, rows: Rows, code: Found) -> None:
         return
     header = parse_line_header(unit, unit.stmt_list)
     unit.files = rows.programs[key] = rows.numbers(header.files)
-    try:
-        _run(unit, header, rows, code)
-    except (IndexError, DwarfError, OverflowError):
-        _drop(rows, rows.sequences[-1][2] if rows.sequences else 0)
+    byte_order = unit.data.byte_order
+    table = (byte_order, header.instruction_bytes, header.line_base, header.line_range, header.opcode_base, header.lengths)
+    programs = rows.waiting.get(table)
+    if programs is None:
+        programs = rows.waiting[table] = LinePrograms(header, byte_order)
+    programs.add(unit.data.lines[header.start : header.end], unit.files)
 
 
-def _drop(rows: Rows, first: int) -> None:
-    del rows.addresses[first:], rows.places[first:]
+def run_lines(rows: Rows, code: Found) -> None:
+    """Run all programs that wait. A broken one ends where it breaks."""
+    for programs in rows.waiting.values():
+        pieces = list(programs.run())
+        if not pieces:
+            continue
+        shifts = np.cumsum([0, *[piece.places.size for piece in pieces[:-1]]])
+        addresses, places = np.concatenate([piece.addresses for piece in pieces]), np.concatenate([piece.places for piece in pieces])
+        begins = np.concatenate([piece.begins + shift for piece, shift in zip(pieces, shifts, strict=True)])
+        _keep(rows, Pieces(addresses, places, begins), code)
+    rows.waiting.clear()
 
 
-def _run(unit: Unit, header: LineHeader, rows: Rows, code: Found) -> None:  # noqa: PLR0912, PLR0915 -- a call per operation would double the time
-    data, place, end, files = unit.data.lines, header.start, header.end, unit.files
-    base, step = header.opcode_base, header.instruction_bytes
-    advance = [0] * base + [(op - base) // header.line_range * step for op in range(base, 256)]
-    increase = [0] * base + [header.line_base + (op - base) % header.line_range for op in range(base, 256)]
-    const_pc = advance[255]
-    is_plain = [(op in (_NEGATE, _BLOCK) or op > _FIXED_PC) and not header.lengths[op - 1] for op in range(base)]
-    put_address, put_place = rows.addresses.append, rows.places.append
-    address, line, last = 0, 1, END
-    file = first_file = (files[1] if len(files) > 1 else 0) << 32
-    sequence = len(rows.addresses)
-    while place < end:
-        op = data[place]
-        place += 1
-        if op >= base:
-            address += advance[op]
-            line += increase[op]
-        elif op == _COPY:
-            pass
-        elif is_plain[op]:
-            continue
-        elif op == _ADVANCE_LINE:
-            delta = data[place]
-            if delta < 0x80:
-                place += 1
-                line += delta if delta < 0x40 else delta - 0x80
-            else:
-                delta, place = sleb(data, place)
-                line += delta
-            continue
-        elif op == _SET_COLUMN:
-            while data[place] > 0x7F:
-                place += 1
-            place += 1
-            continue
-        elif op == _ADVANCE_PC:
-            delta, place = uleb(data, place)
-            address += delta * step
-            continue
-        elif op == _SET_FILE:
-            number, place = uleb(data, place)
-            file = (files[number] if number < len(files) else 0) << 32
-            continue
-        elif op == _CONST_PC:
-            address += const_pc
-            continue
-        elif op == 0:
-            length, place = uleb(data, place)
-            kind = data[place] if length else 0
-            if kind == _EXTENDED_ADDRESS:
-                address = unit.header.shape.number(data, place + 1, min(length - 1, 8))
-            elif kind == _EXTENDED_END:
-                put_address(address)
-                put_place(END)
-                _end_sequence(rows, sequence, code)
-                sequence = len(rows.addresses)
-                address, line, last, file = 0, 1, END, first_file
-                if sequence > MAX_ROWS:
-                    raise DwarfError(f"more than {MAX_ROWS} rows of lines")
-            place += length
-            continue
-        elif op == _FIXED_PC:
-            address += unit.header.shape.number(data, place, 2)
-            place += 2
-            continue
-        else:
-            for _ in range(header.lengths[op - 1]):
-                _, place = uleb(data, place)
-            continue
-        here = file | (line & 0xFFFF_FFFF)
-        if here != last:
-            put_address(address)
-            put_place(here)
-            last = here
-    _drop(rows, sequence)
-
-
-def _end_sequence(rows: Rows, first: int, code: Found) -> None:
-    start, end = rows.addresses[first], rows.addresses[-1]
-    if len(rows.addresses) - first < 2 or end <= start or not code.is_code(start, end):
-        _drop(rows, first)
+def _keep(rows: Rows, run: Pieces, code: Found) -> None:
+    """Take the sequences that lie in code; rows that no end of the same program follows belong to none."""
+    addresses, places, begins = run.addresses, run.places, run.begins
+    ends = np.flatnonzero(places == END)
+    if not ends.size:
         return
-    rows.sequences.append((start, first, len(rows.addresses)))
+    firsts = np.maximum(np.concatenate([[0], ends[:-1] + 1]), begins[np.searchsorted(begins, ends, "right") - 1])
+    is_alive = (ends > firsts) & code.are_code(addresses[firsts], addresses[ends])
+    marks = np.zeros(places.size + 1, np.int8)
+    marks[firsts[is_alive]] += 1
+    marks[ends[is_alive] + 1] -= 1
+    wanted = np.cumsum(marks[:-1], dtype=np.int8).view(np.bool_)
+    rows.addresses.append(addresses[wanted])
+    rows.places.append(places[wanted])

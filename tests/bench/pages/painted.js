@@ -5,5 +5,6 @@
 export function tellPainted(count) {
   requestAnimationFrame(() => requestAnimationFrame(() => {
     globalThis.painted = { count, ms: performance.now() };
+    console.info("painted");
   }));
 }

@@ -5,6 +5,7 @@ const fillText = CanvasRenderingContext2D.prototype.fillText;
 CanvasRenderingContext2D.prototype.fillText = function (...given) {
   globalThis.painting ??= requestAnimationFrame(() => requestAnimationFrame(() => {
     globalThis.painted = { count: 1, ms: performance.now() };
+    console.info("painted");
   }));
   return fillText.apply(this, given);
 };

@@ -9,6 +9,7 @@ import pytest
 from server.cli.formats import Format, Paper, ask_for, headline, percent, quantity, render, safe, significant
 
 QUALITY = {
+    "is_of_hosts": True,
     "lost": {"MAP_FULL": 7}, "stack_lost": {"TRUNCATED": 2}, "lost_share": 0.0007, "whole_share": 0.998, "unnamed_share": 0.004,
     "hosts": 3, "hosts_silent": ["web-17"],
 }  # fmt: skip
@@ -47,7 +48,7 @@ def test_top_piped_is_plain_text() -> None:
     text = render(answer(("json::parse", 12_100_000_000, 61_000_000_000), ("main", 0, 61_000_000_000)), Format.TOP, Paper())
     assert text.splitlines() == [
         "61 s of CPU, 0.87 cores over 70 s, 6.1 k samples",
-        "lost 0.07 %, whole stacks 99.8 %, unnamed 0.4 %, hosts 3, map_full 7, truncated 2, silent: web-17",
+        "lost on its hosts 0.07 %, whole stacks 99.8 %, unnamed 0.4 %, hosts 3, map_full 7, truncated 2, silent: web-17",
         "",
         "self          total           function     binary",
         "12 s  19.8 %   61 s  100.0 %  json::parse  app",

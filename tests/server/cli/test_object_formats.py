@@ -65,7 +65,7 @@ def test_calls_with_errors_named(answer_of: Any) -> None:
 
 def test_locks_with_who_waits_and_who_holds(answer_of: Any) -> None:
     lines = answer_of("lock{}")
-    assert lines[:2] == ["2 waits, 9 ms in them over 10 s", "lost 50.00 %, map_full 2"]
+    assert lines[:2] == ["2 waits, 9 ms in them over 10 s", "lost on its hosts 50.00 %, map_full 2"]
     assert " ".join(lines[4].split()) == "cache_mutex 1 7 ms 7 ms 7 ms 7 ms 7 ms take 100.0 % hold 100.0 %"
     assert lines[5].startswith("\\x1b[31m ")
     assert "\x1b" not in "".join(lines)

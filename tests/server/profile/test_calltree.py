@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from server.profile.calltree import depths_of, frames_root_first, levels
+from server.profile.calltree import depths_of, frames_root_first, levels, with_ancestors
 
 # 0 - 1 - 2 - 5
 #       \ 4
@@ -37,3 +37,9 @@ def test_a_stack_is_read_root_first() -> None:
 def test_a_stack_of_100000_frames_has_a_depth() -> None:
     chain = np.maximum(np.arange(100_001) - 1, 0)
     assert depths_of(chain, ROOT_DEPTH)[-1] == 100_000
+
+
+def test_nodes_and_all_above_them_once_each() -> None:
+    parents = np.array([0, 0, 1, 2, 0, 4, 2])
+    assert with_ancestors(np.array([6, 3, 6]), parents).tolist() == [0, 1, 2, 3, 6]
+    assert with_ancestors(np.zeros(0, np.intp), parents).tolist() == [0]

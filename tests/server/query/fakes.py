@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import marks_pb2
 from server.profile.names import CodeKind, FrameColumns, FrameNames, FunctionTable
+from server.query.frame_names import Binaries
 from server.query.kinds import CPU
-from server.query.trees import Binaries
 from server.store import tables
 from server.store.documents import Documents
 from server.store.protocol import (

@@ -9,11 +9,11 @@ import pytest
 from server.profile.names import CodeKind, FrameColumns, FrameNames
 from server.profile.packages import Unit
 from server.query.complaint import QueryError
+from server.query.frame_names import Binaries
 from server.query.operators import Operators, frame_test
 from server.query.profile_query import Profile, ProfileQuery, Question
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
-from server.query.trees import Binaries
 from tests.server.profile.trees import rows_of
 from tests.server.query.fakes import NOW_NS, PERIOD_NS, START_NS, FakeNamer, FakeStore, Row
 

@@ -127,8 +127,9 @@ def test_quality_says_what_was_lost() -> None:
     assert (losses.expected, losses.stored, losses.idle, losses.filtered) == (200, 100, 60, 17)
     assert losses.lost == {"MAP_FULL": 13, "TIMER_MISSED": 10}
     assert losses.lost_share == 0.115
-    assert losses.stack_lost == {"STACK_ENOMEM": 23, "TRUNCATED": 7}
-    assert losses.stack_lost_share == 0.23
+    assert quality.is_of_hosts
+    assert quality.stack_losses.by == {"STACK_ENOMEM": 23, "TRUNCATED": 7, "EXITED": 11}
+    assert quality.stack_losses.share == 0.34
     assert losses.expected == losses.stored + losses.idle + losses.filtered + sum(losses.lost.values())
     assert (quality.stacks.truncated, quality.stacks.unnamed, quality.stacks.unknown) == (0.07, 0.02, 0.11)
     assert quality.stacks.whole == pytest.approx(0.59)

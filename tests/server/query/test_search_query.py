@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from server.profile.stack_index import Stacks, StackSegment
+from server.query import stack_indexes
 from server.query.complaint import QueryError
 from server.query.operators import frame_test
 from server.query.profile_query import ProfileQuery
 from server.query.regex import SearchMode, search
-from server.query.search_query import Found, search_fleet, trend_slots
+from server.query.search_query import Found, index_new_stacks, search_fleet, trend_slots
 from server.query.selector import parse_selector
 from server.query.timerange import SECOND_NS, TimeRange
 from tests.server.query.fakes import NOW_NS, PERIOD_NS, START_NS, FakeNamer, FakeStore, Row
@@ -74,6 +76,25 @@ def test_trend_is_the_share_by_slot() -> None:
     answer = search_fleet(query, parse_selector("cpu{}"), TimeRange(START_NS, START_NS + 180 * SECOND_NS), frame_test("=f"))
     assert answer.slots.step_s == 60
     assert [share for share in answer.services[0].trend if share is not None] == [0.25, 1.0]
+
+
+def test_what_upkeep_has_indexed_is_not_indexed_by_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FakeStore()
+    store.add(ROWS)
+    store.add([("old", "a", "t", ["main", "json::parse"], 5)], START_NS - 7200 * SECOND_NS)
+    query = ProfileQuery(store, FakeNamer(), lambda: NOW_NS)
+    index_new_stacks(query)
+    made, segment = list[int](), stack_indexes.stack_segment
+
+    def counted(stacks: Stacks, first_key: int) -> StackSegment:
+        made.append(first_key)
+        return segment(stacks, first_key)
+
+    monkeypatch.setattr(stack_indexes, "stack_segment", counted)
+    span = TimeRange(START_NS - 7300 * SECOND_NS, NOW_NS)
+    found = {one.service: one.total for one in search_fleet(query, parse_selector("cpu{}"), span, frame_test("json::")).services}
+    assert found == {"shop": 30 * PERIOD_NS, "mail": 2 * PERIOD_NS, "old": 5 * PERIOD_NS}
+    assert made == [0]  # that of "old", which has had no data for more than an hour
 
 
 @pytest.mark.parametrize(("hours", "step_s", "longest_s"), [(0.25, 60, 60), (1, 300, 60), (24, 3600, 3600), (7 * 24, 28_800, 3600)])

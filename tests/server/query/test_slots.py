@@ -4,7 +4,7 @@
 import pytest
 
 from server.query.complaint import QueryError
-from server.query.slots import choose_slots
+from server.query.slots import Slots, choose_slots
 from server.query.timerange import TimeRange
 
 S = 10**9
@@ -20,8 +20,16 @@ def test_long_slots_start_at_whole_ten_minutes() -> None:
     slots = choose_slots(TimeRange(86_400 * S - 137 * S, 2 * 86_400 * S - 137 * S), None)
     assert (slots.range.from_unix_ns, slots.step_ns, slots.count) == (86_400 * S - 600 * S, 600 * S, 145)
     full = TimeRange(137 * S, 137 * S + 240 * 600 * S)  # One slot more than fits, by where it starts.
-    assert (choose_slots(full, None).step_ns, choose_slots(full, 600 * S).range) == (900 * S, full)
+    assert choose_slots(full, None).step_ns == 900 * S
     assert choose_slots(TimeRange(137 * S, 36_000 * S + 137 * S), None).range.from_unix_ns == 137 * S
+
+
+def test_a_step_over_a_long_range_is_whole_ten_minutes() -> None:
+    short, long = TimeRange(137 * S, 43_337 * S), TimeRange(137 * S, 43_338 * S)
+    assert choose_slots(short, 61 * S) == Slots(short, 61 * S)
+    assert choose_slots(long, 61 * S) == Slots(TimeRange(0, 43_338 * S), 600 * S)
+    assert choose_slots(long, 1201 * S).step_ns == 1800 * S
+    assert choose_slots(long, 1200 * S).step_ns == 1200 * S
 
 
 def test_a_range_of_years_has_steps_of_whole_days() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from server.profile.names import FrameColumns, FrameNames, FrameParts, FunctionTable
 from server.query import trees
-from server.query.trees import Binaries, TreeCache
+from server.query.frame_names import Binaries
+from server.query.trees import TreeCache
 from tests.server.query.fakes import FakeNamer, FakeStore
 
 

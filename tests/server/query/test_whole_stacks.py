@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks with a mark of a missing part anywhere on their path are not whole."""
 
-import numpy as np
-
 from server.query.merge import MergeBudget
 from server.query.timerange import TimeRange
-from server.query.whole_stacks import broken_nodes, whole_shares
-from server.store.protocol import ServiceDictionary
+from server.query.whole_stacks import whole_shares
 from tests.server.query.fakes import NOW_NS, START_NS, FakeStore
 
 RANGE = TimeRange(START_NS, NOW_NS)
@@ -30,15 +27,3 @@ def test_nothing_stored_has_no_share() -> None:
 
 def test_over_budget_there_is_no_figure() -> None:
     assert whole_shares(store(), RANGE, MergeBudget(rows=0)) == {}
-
-
-def test_mark_is_found_far_up_a_path() -> None:
-    depth = 254
-    none = np.zeros(depth + 2, np.uint32)
-    parents = np.array([0, *range(depth + 1)], np.uint32)
-    frames = np.array([0, 1, *[2] * depth], np.uint32)  # the outermost is the mark
-    dictionary = ServiceDictionary(
-        "shop", np.array([0, 6, 1], np.uint8), none[:3], np.array([0, 17, 0x10], np.uint64), np.zeros(3, np.uint8),
-        parents, frames, none, none, none, none, none, [b""],
-    )  # fmt: skip
-    assert broken_nodes(dictionary).tolist() == [False, *[True] * (depth + 1)]

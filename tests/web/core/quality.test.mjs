@@ -55,6 +55,12 @@ test("a loss is said with its first cause", () => {
   assert.equal(item.words, "3.0 % of the samples are missing: the map of counts was full");
 });
 
+test("what is known by host only is said to be of the hosts", () => {
+  const item = itemOf({ lost: { MAP_FULL: 23 }, lost_share: 0.03, is_of_hosts: true }, "lost");
+  assert.equal(item.label, "lost on its hosts");
+  assert.equal(item.words, "on its hosts, all services together: 3.0 % of the samples are missing: the map of counts was full");
+});
+
 test("what is lost goes by its name: of a wait no sample was taken", () => {
   const words = (given) => quality.qualityItems({ ...FINE, ...given }, "waits").map((item) => item.words);
   assert.equal(words({})[0], "0 of 100 expected waits were lost");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { countOf, cutName, visibleText } from "../../../web/core/text.js";
+import { countOf, cutName, visibleText, visibleTexts } from "../../../web/core/text.js";
 
 test("control characters are shown, not obeyed", () => {
   assert.equal(visibleText("class@anonymous\u0000/srv/x.php:3"), "class@anonymous␀/srv/x.php:3");
@@ -76,4 +76,10 @@ test("a name cut at any width is no longer than that, and no character of it is 
       assert.equal(cut.includes("&gt;"), false);
     }
   }
+});
+
+test("many names are made visible as each of them is", () => {
+  const plain = ["main", "naïve", ""];
+  assert.equal(visibleTexts(plain), plain);
+  assert.deepEqual(visibleTexts(["main", "a\u0000b", "\ud800", "\udc00"]), ["main", "a␀b", "\ufffd", "\ufffd"]);
 });
