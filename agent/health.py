@@ -40,8 +40,11 @@ class KindFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class UnwindFacts:
-    """How unwinding by tables stands."""
+class Shortfalls:
+    """What there was no room or no time for, and how unwinding by tables stands."""
+
+    put_off: int = 0
+    """New processes of the window that there was no budget to read at once; those that ended unread have no stacks of user code."""
 
     denial: str = ""
     """Why this kernel does without; empty when it does not."""
@@ -51,14 +54,14 @@ class UnwindFacts:
     """Files that should have a table and have none."""
 
     def flags(self) -> list[str]:
-        """`unwind_off:why`, `unwind_tables_evicted:N`, `unwind_tables_missing:N`."""
+        """`processes_put_off:N`, `unwind_off:why`, `unwind_tables_evicted:N`, `unwind_tables_missing:N`."""
         off = [f"unwind_off:{_first_line(self.denial)}"] if self.denial else []
-        counts = {"unwind_tables_evicted": self.evicted, "unwind_tables_missing": self.missing}
+        counts = {"processes_put_off": self.put_off, "unwind_tables_evicted": self.evicted, "unwind_tables_missing": self.missing}
         return off + [f"{name}:{count}" for name, count in counts.items() if count]
 
 
 def host_facts(
-    settings: Settings, layout: KernelLayout, spool: SpoolFacts, kinds: KindFacts, unwinding: UnwindFacts = UnwindFacts()
+    settings: Settings, layout: KernelLayout, spool: SpoolFacts, kinds: KindFacts, lacking: Shortfalls = Shortfalls()
 ) -> pb.HostFacts:
     """Host, agent and health; flags are sorted."""
     flags = {
@@ -72,7 +75,7 @@ def host_facts(
         online_cpus=os.sysconf("SC_NPROCESSORS_ONLN"),
         agent_version=__version__,
         rate_hz=settings.rate_hz,
-        flags=sorted([*(name for name, is_set in flags.items() if is_set), *kinds.flags(), *unwinding.flags()]),
+        flags=sorted([*(name for name, is_set in flags.items() if is_set), *kinds.flags(), *lacking.flags()]),
         window_s=settings.window_s,
     )
 

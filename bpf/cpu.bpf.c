@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Who uses the CPUs: samples by process, thread name, user stack and kernel stack.
- * Hook: perf event, software cpu-clock, one per CPU (on_tick, which goes on as on_tick_unwind when the process has unwind tables); raw
- * tracepoint sched_process_exec, so that mappings are read before the first sample (on_exec); for process trees raw tracepoint
- * sched_process_fork (on_fork).
+ * Hook: perf event, software cpu-clock, one per CPU (on_tick, which goes on as on_tick_unwind when the process has unwind tables).
  * State: two buffers of counts and stacks, counters of ticks per CPU and buffer, processes seen; all bounded, see below.
  * Needs: Linux 5.10. Cost: two stack walks and four map operations per tick; see bpf/README.md for the measured figure. */
 #include "shared/process.h"
 #include "shared/window.h"
 #include "shared/limit.h"
 #include "shared/sight.h"
+#include "shared/births.h"
 #include "shared/latest.h"
 #include "shared/stack.h"
 #include "shared/home.h"
 #include "shared/registers.h"
 #include "shared/unwind_begin.h"
 #include "shared/look.h"
-
-enum {
-	EXECS_A_SLOT = 50,
-	SLOT_SHIFT = 30, /* of nanoseconds: about a second */
-};
 
 /* As CPU_KEY in agent/records/drain.py: 56 bytes, no holes. */
 struct cpu_key {
@@ -54,15 +48,6 @@ BPF_ARRAY_OF_MAPS(counts, "counts_shape", BUFFERS);
 
 /* Key: buffer. */
 BPF_PERCPU_ARRAY(ticks, struct tick_counts, BUFFERS);
-
-/* Execs told of in the running second; those above EXECS_A_SLOT are found by their first sample. CPUs may lose a count to each other. */
-struct exec_slot {
-	u64 slot;
-	u64 count;
-};
-
-/* Key: 0. */
-BPF_ARRAY(exec_slots, struct exec_slot, 1);
 
 /* The sample under way, for the program that goes on with it. */
 struct pending {
@@ -208,35 +193,6 @@ int on_tick(struct bpf_perf_event_data *ctx)
 		tick->idle++;
 	else
 		sample(ctx, buffer, tick, pid);
-	return 0;
-}
-
-static __always_inline bool is_slot_free(void)
-{
-	int zero = 0;
-	struct exec_slot *now = exec_slots.lookup(&zero);
-	u64 slot = bpf_ktime_get_ns() >> SLOT_SHIFT;
-
-	if (!now)
-		return false;
-	if (now->slot != slot) {
-		now->slot = slot;
-		now->count = 0;
-	}
-	now->count++;
-	return now->count <= EXECS_A_SLOT;
-}
-
-/* Hook: raw tracepoint sched_process_exec. The program has its identity by now, and its own mappings; its libraries come next. */
-int on_exec(struct bpf_raw_tracepoint_args *ctx)
-{
-	struct current_task current = {};
-	int zero = 0;
-	struct settings *setting = settings.lookup(&zero);
-
-	read_current_task(&current, bpf_get_current_pid_tgid() >> 32);
-	if (setting && (!setting->limits || is_wanted(&current.process, setting->limits)) && is_slot_free())
-		tell(&current.process, 1);
 	return 0;
 }
 

@@ -13,18 +13,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.process.binaries import BinaryCache
+from agent.process.cgroup_path import CgroupPaths
+from agent.process.origins import Origins
 from agent.process.perf_map_file import PerfMapFiles, PerfMapState, with_jit
 from agent.process.rate import RateLimit
 from agent.process.reader import Image, Mapped, ProcessReader, Sight
 from agent.process.revisits import LIVED_ON, Revisits
 from agent.process.settings import ProcessSettings
 from agent.records.binary import BinaryId, FileStamp
-from agent.records.process import Fate, Process, ProcessKey
+from agent.records.process import Fate, Origin, Process, ProcessKey
 
 _LIVENESS_CHECKS = 256
+"""Processes without samples that are looked at in one window."""
 _RESERVE = 4
 """One part in so many of the budget of first sights is for processes that were put off and live on."""
-"""Processes without samples that are looked at in one window."""
 _NAMES = {Fate.EXITED: b"[exited]", Fate.EXEC_RACE: b"[exec race]", Fate.KERNEL: b"kernel", Fate.ALIVE: b""}
 
 
@@ -73,6 +75,7 @@ class ProcessTable:
         self._binaries = BinaryCache(settings.binaries_max, settings.open_max)
         self._reader = ProcessReader(proc_root, self._binaries)
         self._perf_maps = PerfMapFiles(settings, proc_root, now_s)
+        self._origins = Origins(CgroupPaths().path)
         self._revisits = Revisits(settings.processes_max, now_s)
         self._rate = RateLimit(settings.new_per_s, settings.new_burst, now_s)
         self._entries: OrderedDict[ProcessKey, _Entry] = OrderedDict()
@@ -86,6 +89,10 @@ class ProcessTable:
         self._changed: set[ProcessKey] | None = None
         self._window = 0
         self._counts = TableCounts()
+
+    def note(self, origins: Iterable[Origin]) -> None:
+        """Keep what processes are called, for those that will be gone when they are read; call it before `see`."""
+        self._origins.note(origins, self._service_of)
 
     def see(self, keys: Iterable[ProcessKey]) -> None:
         """First sight of new processes; known ones cost nothing. The newest program of a process is read first.
@@ -134,7 +141,7 @@ class ProcessTable:
     def get(self, key: ProcessKey) -> Process:
         """What is known of a process; Fate.EXITED when nothing is."""
         entry = self._entries.get(key)
-        return entry.process if entry is not None else _without_image(key, Fate.EXITED, 0)
+        return entry.process if entry is not None else self._without_image(key, Fate.EXITED, 0)
 
     def forget_dead(self) -> None:
         """After a window: drop the dead that had no samples in it. Those that had may have more in the next, up to their death."""
@@ -206,7 +213,8 @@ class ProcessTable:
         self._counts.exited += sight.fate is Fate.EXITED
         self._counts.exec_race += sight.fate is Fate.EXEC_RACE
         mappings = sight.mapped.mappings if sight.mapped is not None else ()
-        process = Process(key, sight.fate, sight.service or _NAMES[sight.fate], sight.version, mappings, None, 0)
+        service = sight.service or self._origins.service(key) or _NAMES[sight.fate]
+        process = Process(key, sight.fate, service, sight.version, mappings, None, 0)
         entry = _Entry(process, sight.image, sight.mapped, sight.namespace_pid, self._now_s(), self._window)
         self._entries[key] = entry
         if entry.image is not None:
@@ -243,7 +251,7 @@ class ProcessTable:
         if entry is not None and entry.image is not None and entry.image == sight.image:
             self._counts.exec_race += 1
             self._note(before)
-            entry.process = _without_image(before, Fate.EXEC_RACE, entry.process.generation + 1)
+            entry.process = self._without_image(before, Fate.EXEC_RACE, entry.process.generation + 1)
             entry.image = entry.mapped = None
             self._perf_maps.forget(entry.perf)
             entry.perf = None
@@ -285,6 +293,10 @@ class ProcessTable:
         if self._newest.get((key.pid, key.start_boot_ns)) == key:
             del self._newest[key.pid, key.start_boot_ns]
 
+    def _without_image(self, key: ProcessKey, fate: Fate, generation: int) -> Process:
+        return Process(key, fate, self._origins.service(key) or _NAMES[fate], b"", (), None, generation)
 
-def _without_image(key: ProcessKey, fate: Fate, generation: int) -> Process:
-    return Process(key, fate, _NAMES[fate], b"", (), None, generation)
+    def _service_of(self, key: ProcessKey) -> bytes:
+        """Of one whose image was read."""
+        entry = self._entries.get(key)
+        return entry.process.service if entry is not None and entry.image is not None else b""

@@ -25,7 +25,7 @@ from agent.profilers.stack_rows import STACK_FRAMES, STACK_VALUE, stacks_from_ro
 from agent.profilers.tick_account import TickAccounts
 from agent.profilers.ticks import TICK_COUNTS
 from agent.records.drain import CPU_KEY, CpuDrain, Stacks
-from agent.records.process import ProcessKey
+from agent.records.process import Origin, ProcessKey
 
 log = logging.getLogger(__name__)
 
@@ -43,10 +43,10 @@ SPEC = ProgramSpec(
 RATES_HZ = (99, 49)
 """First class: primes to the clocks that programs work by."""
 LOCK_STEP_RATES_HZ = (100, 250, 300, 1000)
-RING_BYTES = 16 * os.sysconf("SC_PAGE_SIZE")
+RING_BYTES = 64 * os.sysconf("SC_PAGE_SIZE")
 SEEN_ENTRIES = 16384
-SIGHTING = struct.Struct("<QIII4x")
-"""struct sighting in bpf/cpu.bpf.c."""
+SIGHTING = struct.Struct("<QIIQIIQI4x64s")
+"""struct sighting in bpf/shared/sight.h."""
 NEW_PROCESSES_LIMIT = 4096
 LEAST_ENTRIES, FIRST_ENTRIES = 2048, 16384
 MOST_COUNTS, MOST_STACKS = 1 << 18, 1 << 16
@@ -90,6 +90,14 @@ class CpuSettings:
     """Walk user stacks by the tables that are put into `unwind_maps`; by frame pointers where the kernel is on the deny list."""
 
 
+class Sight(IntEnum):
+    """Why a process is told of; SIGHT_* in bpf/shared/sight.h."""
+
+    SAMPLED = 0
+    BEGUN = 1
+    NAMED = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Sightings:
     """Processes that were told of since they were asked for last."""
@@ -98,6 +106,8 @@ class Sightings:
     """Seen for the first time, or mapping code that unwinding does not know of."""
     begun: list[ProcessKey]
     """Became another program a moment ago. They have no samples yet and load their libraries still."""
+    origins: list[Origin]
+    """What all of these are called, and others that began: in the order in which they were told of."""
 
 
 class CpuProfiler:
@@ -168,9 +178,16 @@ class CpuProfiler:
 
         One may be told of again after many thousand others.
         """
-        told = Sightings([], [])
-        for start_boot_ns, pid, exec_id, is_exec in map(SIGHTING.unpack, self._ring.read(NEW_PROCESSES_LIMIT)):
-            (told.begun if is_exec else told.sampled).append(ProcessKey(pid, start_boot_ns, exec_id))
+        told = Sightings([], [], [])
+        keys = {Sight.SAMPLED: told.sampled, Sight.BEGUN: told.begun}
+        for start, pid, exec_id, of_start, of_pid, of_exec_id, cgroup_id, why, exe in map(
+            SIGHTING.unpack, self._ring.read(NEW_PROCESSES_LIMIT)
+        ):
+            key = ProcessKey(pid, start, exec_id)
+            if why in keys:
+                keys[why].append(key)
+            parent = ProcessKey(of_pid, of_start, of_exec_id) if of_pid else None
+            told.origins.append(Origin(key, parent, cgroup_id, exe.partition(b"\0")[0]))
         self._signalled += len(told.sampled)
         if self._signalled > SEEN_ENTRIES * 3 // 4:
             self._signalled = 0
@@ -236,7 +253,6 @@ class CpuProfiler:
         self._settle_limits()
         self._run_time = RunTimeMeter(self._program.measure_run_time, self._program.run_time_ns, self._now_ns)
         self._closing.callback(self._run_time.close)
-        self._program.attach_raw_tracepoint("sched_process_exec", "on_exec")
         self._start_ns = self._now_ns()
         timers = kernel.CpuTimers(self._program.function("on_tick"), self._period_ns, self._now_ns)
         self._closing.callback(timers.close)
@@ -246,9 +262,10 @@ class CpuProfiler:
         """Fill the maps that limit the profile, then switch the limits on, and unwinding."""
         limits = 0
         self._tree = ProcessTree(self._program.map("tree"), Path("/proc"))
+        self._program.attach_raw_tracepoint("sched_process_exec", "on_exec")
+        self._program.attach_raw_tracepoint("sched_process_fork", "on_fork")  # Before the tree is read: no child is missed.
         if self._settings.limit_pids:
             limits |= LIMIT_TREE
-            self._program.attach_raw_tracepoint("sched_process_fork", "on_fork")
             self._tree.follow(self._settings.limit_pids)
         if self._unwinding_denial:
             log.warning("unwinding is off: on this kernel it %s", self._unwinding_denial)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fills and tends the BPF map of process trees to which a profile is limited.
 
-Forks are followed by BPF (bpf/shared/limit.h); here are put in the processes that exist already, and taken out the dead.
+Forks are followed by BPF (bpf/shared/births.h); here are put in the processes that exist already, and taken out the dead.
 """
 
 from collections.abc import Iterable

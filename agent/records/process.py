@@ -24,6 +24,18 @@ class ProcessKey(NamedTuple):
     exec_id: int
 
 
+class Origin(NamedTuple):
+    """What the kernel says of a process when it begins, and at its first event: enough to call it something when it is gone."""
+
+    key: ProcessKey
+    parent: ProcessKey | None
+    """Of a fork: what it is a copy of."""
+    cgroup_id: int
+    """In the unified hierarchy."""
+    exe: bytes
+    """Name of the file it runs, without folders, at most 63 bytes; empty when unknown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mapping:
     """An executable mapping, as in /proc/PID/maps; addresses from `start` up to but without `end`."""

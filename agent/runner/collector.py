@@ -18,7 +18,7 @@ from agent.collect.class_overrides import ClassOverrides
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
 from agent.config import Settings
-from agent.health import KindFacts, UnwindFacts
+from agent.health import KindFacts, Shortfalls
 from agent.kernel.function_ranges import function_ranges
 from agent.kernel.kallsyms_child import write_kallsyms
 from agent.kernel.layout import LayoutKeeper
@@ -79,6 +79,7 @@ class Collector:
         self._pending_names = 0
         self._addresses = HostAddresses()
         self._windows = 0
+        self._put_off = 0
 
     def run(self, lifeline: Lifeline) -> None:
         """Sample until the lifeline is over. Raises AgentError when it cannot begin."""
@@ -130,6 +131,7 @@ class Collector:
         self._spool = Spool(data / "spool", lambda: self._clock.unix_ns() / 1e9, limits)
         self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, write_kallsyms, data))
         self._sender = Sender(self._spool, client.push, identity, self._on_answer)
+        self._sender_state = self._sender.state()
         self._own_cost = OwnCost(self._profiler.bpf_run_time_ns, self._suite.map_bytes)
         self._uploader.start()
         closing.callback(self._uploader.close, 1.0)
@@ -158,13 +160,26 @@ class Collector:
             if left_s <= 0:
                 return
             again_s, tick_s = self._again_s(), self._suite.tick()
+            self._give_back_memory()
             is_told = lifeline.wait(min(wait_s for wait_s in (left_s + _LATE_S, again_s, tick_s) if wait_s is not None))
             if is_told or again_s is not None:
-                told = self._profiler.new_processes()
-                self._processes.expect(told.begun)
-                self._processes.update(told.sampled)
+                self._meet()
                 if self._unwinder is not None:
                     self._unwinder.catch_up()
+
+    def _give_back_memory(self) -> None:
+        """Once a window, when it was sent, or could not be: what was freed of its making is used again for that."""
+        state = self._sender.state()
+        if state != self._sender_state:
+            self._sender_state = state
+            give_back_memory()
+
+    def _meet(self) -> None:
+        """Take note of the processes that the kernel has told of."""
+        told = self._profiler.new_processes()
+        self._processes.note(told.origins)
+        self._processes.expect(told.begun)
+        self._processes.update(told.sampled)
 
     def _again_s(self) -> float | None:
         """When there is something to do though nothing happens; None when there is not."""
@@ -176,6 +191,7 @@ class Collector:
     def _window(self) -> None:
         """From the maps of the kernel to a record in the spool."""
         drain = self._withheld.add(self._suite.drain())
+        self._meet()
         offset = self._clock.offset()
         self._layout = layout = self._layouts.current()
         facts = WindowFacts(
@@ -194,7 +210,6 @@ class Collector:
         self._processes.forget_dead()
         if self._unwinder is not None:
             self._unwinder.end_window(samples_by_process(drain))
-        give_back_memory()
         self._windows += 1
         if self._windows % _CODE_EVERY_WINDOWS == 1:
             give_back_code()
@@ -210,8 +225,10 @@ class Collector:
 
     def _host_facts(self, layout: KernelLayout, kinds: KindFacts) -> pb.HostFacts:
         counts = self._unwinder.counts() if self._unwinder is not None else TableCounts()
-        unwinding = UnwindFacts(self._profiler.unwinding_denial, counts.evicted, counts.missing)
-        facts = health.host_facts(self._settings, layout, self._spool.state(), kinds, unwinding)
+        put_off = self._processes.counts().rate_limited
+        lacking = Shortfalls(put_off - self._put_off, self._profiler.unwinding_denial, counts.evicted, counts.missing)
+        self._put_off = put_off
+        facts = health.host_facts(self._settings, layout, self._spool.state(), kinds, lacking)
         facts.flags.extend(f"address:{address}" for address in self._addresses.at(self._clock.monotonic_ns()))
         return facts
 

@@ -139,7 +139,8 @@ class ResidentTables:
         waiting = sorted((t for t in self._tables.values() if t.rows_wanted and t.users), key=lambda t: -t.samples)
         changed: set[ProcessKey] = set()
         for table in waiting[:_MOST_PLACED]:
-            self._ask(table)
+            if self._maps.has_room(table.rows_wanted):  # To lay out a table of 800,000 rows costs 30 ms, to load it as much again.
+                self._ask(table)
             if table.rows_wanted:
                 changed |= self._make_room(table)
             else:

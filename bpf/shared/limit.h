@@ -54,27 +54,17 @@ static __always_inline bool is_wanted(struct process_key *process, u32 limits)
 	return true;
 }
 
-/* Hook: raw tracepoint sched_process_fork(parent, child); attached only when trees are followed. */
-int on_fork(struct bpf_raw_tracepoint_args *ctx)
+/* A process that is in a tree has forked. */
+static __always_inline void follow(struct process_key *child)
 {
-	struct task_struct *child = (struct task_struct *)ctx->args[1];
-	struct current_task parent = {};
-	u32 child_pid = 0;
-	u64 child_start_boot_ns;
 	int zero = 0;
 	u64 *lost;
 
-	read_current_task(&parent, bpf_get_current_pid_tgid() >> 32);
-	bpf_probe_read_kernel(&child_pid, sizeof(child_pid), &child->tgid);
-	if (child_pid == parent.process.pid || !is_in_tree(&parent.process))
-		return 0;
-	child_start_boot_ns = start_of(child);
-	if (!tree.update(&child_pid, &child_start_boot_ns))
-		return 0;
+	if (!tree.update(&child->pid, &child->start_boot_ns))
+		return;
 	lost = tree_lost.lookup(&zero);
 	if (lost)
 		__sync_fetch_and_add(lost, 1);
-	return 0;
 }
 
 #endif

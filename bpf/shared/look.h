@@ -33,14 +33,6 @@ enum {
 	CTIME_NS_MASK = 0x3fffffff, /* I_CTIME_QUERIED lies above (6.13) */
 };
 
-static __always_inline u64 kernel_u64(const void *addr)
-{
-	u64 value = 0;
-
-	bpf_probe_read_kernel(&value, sizeof(value), addr);
-	return value;
-}
-
 /* The mapping that may hold `addr`; 0 when there is none. The caller makes sure. */
 static __always_inline struct vm_area_struct *mapping_near(struct mm_struct *memory, u64 addr)
 {

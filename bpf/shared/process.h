@@ -62,6 +62,14 @@ static __always_inline u32 load_u32(const void *field)
 }
 #endif
 
+static __always_inline u64 kernel_u64(const void *addr)
+{
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), addr);
+	return value;
+}
+
 static __always_inline u64 start_of(struct task_struct *task)
 {
 	struct task_struct *leader = 0;

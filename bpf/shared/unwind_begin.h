@@ -114,7 +114,7 @@ static __always_inline u64 end_unwinding(struct unwinding *at, struct stack *sta
 {
 	stack->stop = final_stop(at, stop, (struct task_struct *)bpf_get_current_task());
 	if ((stack->stop == STOP_NO_MAPPING || (at->looks_left && at->looks_left < MOST_LOOKS)) && should_tell(process))
-		tell(process, 0);
+		tell(process, 0, SIGHT_SAMPLED);
 	return keep_stack(stack, home, error);
 }
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from server.store import rollup, tables
-from server.store.account_rollups import AccountRollups
 from server.store.container import compress, decompress
 from server.store.cover import MINUTE_NS
 from server.store.engine import reading
@@ -42,8 +41,8 @@ class _Block:
     """Of the block that is there already."""
 
 
-def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, accounts: AccountRollups, now_unix_ns: int) -> Compacted:
-    """See Store.compact."""
+def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, now_unix_ns: int) -> Compacted:
+    """See Store.compact; accounts are not rolled up here."""
     before = (now_unix_ns - SETTLE_NS) // MINUTE_NS * MINUTE_NS
     with reading(engine) as connection:
         minute = _oldest_minute(connection, before)
@@ -53,7 +52,7 @@ def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, accounts: Acc
             _add_existing(connection, block)
     if minute is None:
         made = rollup.step(engine, units, registry, now_unix_ns)
-        return Compacted(0, made, is_done=not made and not accounts.step(engine, units, now_unix_ns))
+        return Compacted(0, made, is_done=not made)
     packed = [_packed(block) for block in blocks]
     with units.begin() as unit:
         rollup.mark(unit.connection, ((block.service_id, block.kind.row_id, block.start_unix_ns) for block in blocks))

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Removes what is over the limits of age and bytes, oldest first, some rows a step.
 
-First go batches that are in blocks, then whatever is past its age, then the oldest blocks while there are too many bytes.
+First go batches that are in blocks, then whatever is past its age, then the oldest blocks while there are too many bytes. A floor rises
+only over what is there to be removed; one that lies in the future, left by a clock that was wrong, comes down.
 """
 
 import sqlalchemy as sa
 
 from server.store import tables
 from server.store.cover import MINUTE_NS
-from server.store.facts import DATA_FLOOR, LEVEL0_FLOOR, raise_time, read_time
+from server.store.facts import DATA_FLOOR, LEVEL0_FLOOR, raise_time, read_time, write_time
 from server.store.protocol import Retired, RetireLimits
 from server.store.unit import Unit
 
@@ -18,8 +19,9 @@ _DATA = (tables.batches, tables.blocks, tables.rollups)
 
 
 def step(unit: Unit, limits: RetireLimits, now_unix_ns: int) -> Retired:
-    """See Store.retire."""
+    """See Store.retire. `now_unix_ns` is the believed time."""
     connection = unit.connection
+    _lower_floors(connection, now_unix_ns)
     gone = [_drop_level0(connection, now_unix_ns - limits.keep_level0_s * _SECOND_NS)] if limits.keep_level0_s else []
     if limits.keep_s:
         gone += _drop_old(connection, now_unix_ns - limits.keep_s * _SECOND_NS)
@@ -35,6 +37,13 @@ def step(unit: Unit, limits: RetireLimits, now_unix_ns: int) -> Retired:
     )
 
 
+def _lower_floors(connection: sa.Connection, now_unix_ns: int) -> None:
+    """What is stored from now on must be seen. What lies before now may be gone in part: there, minutes stay whole in blocks."""
+    for name, floor in ((DATA_FLOOR, now_unix_ns // MINUTE_NS * MINUTE_NS), (LEVEL0_FLOOR, -(-now_unix_ns // MINUTE_NS) * MINUTE_NS)):
+        if read_time(connection, name) > max(floor, now_unix_ns):
+            write_time(connection, name, floor)
+
+
 def _drop_level0(connection: sa.Connection, before_unix_ns: int) -> Retired:
     """Batches of whole minutes that are in blocks: from here on the edges of ranges are taken from blocks there."""
     table = tables.batches.c
@@ -48,10 +57,13 @@ def _drop_level0(connection: sa.Connection, before_unix_ns: int) -> Retired:
 
 def _drop_old(connection: sa.Connection, before_unix_ns: int) -> list[Retired]:
     """Whole minutes past their age."""
-    before = raise_time(connection, DATA_FLOOR, before_unix_ns // MINUTE_NS * MINUTE_NS)
+    before = max(before_unix_ns // MINUTE_NS * MINUTE_NS, read_time(connection, DATA_FLOOR))
     for table in (tables.accounts, tables.losses, tables.account_rollups):
         _delete(connection, table, table.c.start_unix_ns < before)
-    return [_drop_oldest(connection, table, table.c.start_unix_ns < before) for table in (tables.batches, tables.blocks, tables.rollups)]
+    if not any(connection.execute(sa.select(table.c.id).where(table.c.start_unix_ns < before).limit(1)).first() for table in _DATA):
+        return []
+    raise_time(connection, DATA_FLOOR, before)
+    return [_drop_oldest(connection, table, table.c.start_unix_ns < before) for table in _DATA]
 
 
 def _drop_over_bytes(connection: sa.Connection, keep_bytes: int) -> Retired:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from agent.config import Settings
-from agent.health import KindFacts, UnwindFacts, host_facts
+from agent.health import KindFacts, Shortfalls, host_facts
 from agent.records.kernel_layout import KernelLayout
 from agent.records.limit import Limit
 
@@ -55,6 +55,10 @@ def test_kind_that_counts_everything_and_times_a_part_says_so() -> None:
 
 
 def test_unwinding_that_is_off_or_lacks_tables_is_told() -> None:
-    unwinding = UnwindFacts("locks up every CPU: a lock\nand more", evicted=7, missing=23)
-    facts = host_facts(Settings(), SEEN, SpoolIs(), KindFacts(), unwinding)
+    lacking = Shortfalls(denial="locks up every CPU: a lock\nand more", evicted=7, missing=23)
+    facts = host_facts(Settings(), SEEN, SpoolIs(), KindFacts(), lacking)
     assert list(facts.flags) == ["unwind_off:locks up every CPU: a lock", "unwind_tables_evicted:7", "unwind_tables_missing:23"]
+
+
+def test_new_processes_that_were_put_off_are_told() -> None:
+    assert list(host_facts(Settings(), SEEN, SpoolIs(), KindFacts(), Shortfalls(put_off=23)).flags) == ["processes_put_off:23"]

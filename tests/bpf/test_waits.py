@@ -116,7 +116,10 @@ def _line_of(process: "subprocess.Popen[str]", seen: Seen, suite: Suite) -> str:
     os.set_blocking(process.stdout.fileno(), False)
     until = time.monotonic() + DEADLINE_S
     while time.monotonic() < until:
-        time.sleep(WINDOW_S)
+        window_until = time.monotonic() + WINDOW_S
+        while (left_s := window_until - time.monotonic()) > 0:
+            tick_s = suite.tick()  # A gate that nobody opens again shuts for good, and what was seen before stands for all.
+            time.sleep(left_s if tick_s is None else min(left_s, tick_s))
         seen.windows.append(suite.drain())
         line = process.stdout.readline()
         if line:
@@ -272,15 +275,15 @@ def test_wait_that_began_before_us_has_its_class_and_its_stack(header_directory:
 @pytest.mark.exact
 @pytest.mark.parametrize("group", [GROUP, before_6_15(GROUP)], ids=["coming back", "leaving"])
 def test_of_very_many_long_waits_some_stand_for_all(header_directory: Path, programs: Programs, group: Group) -> None:
-    with measuring(header_directory, group, most_per_s=1_000_000) as suite:  # which nobody reaches
+    with measuring(header_directory, group, most_per_s=10_000_000) as suite:  # which nobody reaches
         seen, _ = run(suite, programs, "crowd")
     asleep, times = seen.sums("offcpu", b"sleeper"), seen.sums("time")
     lasted_ns = sum(window.cpu.end_ns - window.cpu.start_ns for window in seen.windows)
     # Some 4 a slot of 17 ms and CPU, more while it doubles up to 2 ms, and what was open at the end of a window.
     assert asleep["observed"] < (lasted_ns / (1 << 24) + 5) * (os.cpu_count() or 1) * 8 + 32 * len(seen.windows)
     assert asleep["count"] > asleep["observed"]
-    # Some hundred waits that are chosen by chance and stand for more or less: what is scaled twice, or not at all, is far off.
-    assert asleep["ns"] == pytest.approx(times["sleep_ns"], rel=0.5)
+    # Waits are chosen by chance and stand for more or less: five times what n of them are off by. What is not scaled is off by far more.
+    assert asleep["ns"] == pytest.approx(times["sleep_ns"], rel=5 / asleep["observed"] ** 0.5)
     assert asleep["max_ns"] >= 2_000_000
     assert seen.ns_below(programs.functions("waits")["nap"], b"sleeper") >= 0.8 * asleep["ns"]
 

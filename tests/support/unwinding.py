@@ -66,6 +66,7 @@ class Observer:
     def catch_up(self) -> None:
         """What the main loop does when it wakes."""
         told = self.profiler.new_processes()
+        self.processes.note(told.origins)
         self.processes.expect(told.begun)
         self.processes.update(told.sampled)
         if self.unwinder is not None:

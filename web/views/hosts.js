@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Agents: what each costs, what it lost, when it was last heard. Odd ones first. */
 
+import { flagWords } from "../core/flag-words.js";
 import { isLossGrave, lossesByReason, mainReason } from "../core/quality.js";
 import { countOf, visibleText } from "../core/text.js";
 import { formatAge, formatBytes, formatCount, formatLoss } from "../core/units.js";
@@ -110,15 +111,6 @@ function stateCell(row, clock) {
   if (isLossGrave(row.lost_share)) return badge("losing samples", "amber", mainReason(row.lost));
   if (row.flags.length > 0) return badge(visibleText(flagWords(row.flags[0])), "grey", visibleText(row.flags.map(flagWords).join("; ")));
   return element("span", { class: "is-quiet" }, "fine");
-}
-
-/** A flag as people say it. @param {string} flag */
-function flagWords(flag) {
-  const found = /^kind_(off|limited|timed):(\w+):(.*)$/.exec(flag);
-  if (!found) return flag;
-  const [, what, kind, rest] = found;
-  if (what === "off") return `${kind} off: ${rest}`;
-  return what === "limited" ? `${kind} sees ${rest} %` : `${kind} counted, timed ${rest} % of the time`;
 }
 
 /** @param {AgentRow} row @param {{now_s: number}} clock */

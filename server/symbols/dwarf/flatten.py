@@ -4,15 +4,15 @@
 Calls are painted from the outside in: each level of inlining over the one above it, and only where its parent lies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from server.symbols.dwarf.calls import Calls
 from server.symbols.dwarf.line_program import END
 from server.symbols.dwarf.lines import Rows
 from server.symbols.dwarf.naming import plain_name
-from server.symbols.dwarf.walk import Found
 from server.symbols.inlines import NO_NODE, Inlines
 
 I64 = npt.NDArray[np.int64]
@@ -24,17 +24,18 @@ _TWIN, _FIRST, _CHOSEN = range(3)
 """Which of several functions at one place is painted last and so stands for all: the one whose name the symbol rules chose."""
 
 
-def flatten(found: Found, rows: Rows, names: dict[int, bytes]) -> Inlines | None:
-    """Everything as columns; None when there is neither code nor a line. `names` is by offset of the naming entry."""
-    starts, ends = np.frombuffer(found.starts, np.uint64), np.frombuffer(found.ends, np.uint64)
+def flatten(calls: Calls, rows: Rows, names: dict[int, bytes], folded: Mapping[int, bytes]) -> Inlines | None:
+    """Everything as columns; None when there is neither code nor a line. `names` is by offset of the naming entry, `folded` are
+    the names of symbols by start where several functions share their code.
+    """
     row_addresses, row_places = _sorted_rows(rows)
-    points = _ascending(np.concatenate([row_addresses, starts, ends]))
+    points = _ascending(np.concatenate([row_addresses, calls.ranges.starts, calls.ranges.ends]))
     if points.size < 2:
         return None
-    turns = np.full(len(found.parents), _FIRST, np.uint8)
-    for start, node in found.twins:
-        turns[node] = _CHOSEN if plain_name(names.get(found.names[node], b"")) == plain_name(found.folded[start]) else _TWIN
-    nodes = _innermost(points, found, (starts, ends), turns)
+    turns = np.full(calls.parents.size, _FIRST, np.uint8)
+    for start, node, _ in calls.twins:
+        turns[node] = _CHOSEN if plain_name(names.get(int(calls.names[node]), b"")) == plain_name(folded[start]) else _TWIN
+    nodes = _innermost(points, calls, turns)
     at = np.searchsorted(row_addresses, points, "right") - 1
     lines = np.where(at >= 0, row_places[np.maximum(at, 0)] if row_places.size else np.uint64(END), np.uint64(END))
     files = np.where(lines == END, 0, lines >> np.uint64(32)).astype(np.int64)
@@ -42,7 +43,7 @@ def flatten(found: Found, rows: Rows, names: dict[int, bytes]) -> Inlines | None
     files[lines == 0] = 0
     changes = np.ones(points.size, np.bool_)
     changes[1:] = (nodes[1:] != nodes[:-1]) | (files[1:] != files[:-1]) | (lines[1:] != lines[:-1])
-    return _columns((points[changes], nodes[changes], files[changes], lines[changes]), found, rows, names)
+    return _columns((points[changes], nodes[changes], files[changes], lines[changes]), calls, rows, names)
 
 
 def _sorted_rows(rows: Rows) -> tuple[U64, U64]:
@@ -82,11 +83,10 @@ def _spans(firsts: I64, behinds: I64) -> I64:
     return np.repeat(shifts, lengths) + np.arange(int(lengths.sum()))
 
 
-def _innermost(points: U64, found: Found, ranges: tuple[U64, U64], turns: npt.NDArray[np.uint8]) -> I64:
-    """The innermost node from each point on, one more than its number in `found`; NO_NODE where there is none."""
-    nodes = np.frombuffer(found.nodes, np.int32).astype(np.int64)
-    depths, parents = np.frombuffer(found.depths, np.uint8), np.frombuffer(found.parents, np.int32).astype(np.int64)
-    firsts, behinds = np.searchsorted(points, ranges[0]), np.searchsorted(points, ranges[1])
+def _innermost(points: U64, calls: Calls, turns: npt.NDArray[np.uint8]) -> I64:
+    """The innermost node from each point on, one more than its number in `calls`; NO_NODE where there is none."""
+    nodes, depths, parents = calls.ranges.entries, calls.depths, calls.parents
+    firsts, behinds = np.searchsorted(points, calls.ranges.starts), np.searchsorted(points, calls.ranges.ends)
     painted = np.full(points.size, NO_NODE, np.int64)
     by_depth = np.lexsort((turns[nodes], depths[nodes]))
     bounds = np.searchsorted(depths[nodes][by_depth], np.arange(int(depths.max()) + 2)) if nodes.size else np.zeros(1, np.int64)
@@ -99,13 +99,13 @@ def _innermost(points: U64, found: Found, ranges: tuple[U64, U64], turns: npt.ND
     return painted
 
 
-def _columns(places: tuple[U64, I64, I64, I64], found: Found, rows: Rows, names: dict[int, bytes]) -> Inlines:
+def _columns(places: tuple[U64, I64, I64, I64], calls: Calls, rows: Rows, names: dict[int, bytes]) -> Inlines:
     starts, place_nodes, place_files, place_lines = places
-    parents = np.concatenate([[0], np.frombuffer(found.parents, np.int32).astype(np.int64) + 1])
+    parents = np.concatenate([[0], calls.parents + 1])
     is_used = _with_ancestors(place_nodes, parents)
     renumbered = np.cumsum(is_used) - 1
     used = np.flatnonzero(is_used)[1:] - 1
-    name_places, which = np.unique(np.frombuffer(found.names, np.uint64)[used], return_inverse=True)
+    name_places, which = np.unique(calls.names[used], return_inverse=True)
     numbers: dict[bytes, int] = {b"": 0}
     by_place = [numbers.setdefault(names.get(place, b"")[:MAX_TEXT_BYTES], len(numbers)) for place in name_places.tolist()]
     file_numbers = np.array([numbers.setdefault(path[:MAX_TEXT_BYTES], len(numbers)) for path in rows.paths], np.int64)
@@ -119,8 +119,8 @@ def _columns(places: tuple[U64, I64, I64, I64], found: Found, rows: Rows, names:
         place_lines=narrow(place_lines),
         node_parents=narrow(renumbered[parents[np.concatenate([[0], used + 1])]]),
         node_names=narrow(np.concatenate([np.zeros(1, np.int64), np.array(by_place, np.int64)[which]])),
-        node_files=narrow(np.concatenate([[0], file_numbers[np.frombuffer(found.call_files, np.uint32)[used]]])),
-        node_lines=narrow(np.concatenate([np.zeros(1, np.uint32), np.frombuffer(found.call_lines, np.uint32)[used]])),
+        node_files=narrow(np.concatenate([[0], file_numbers[calls.call_files[used]]])),
+        node_lines=narrow(np.concatenate([np.zeros(1, np.uint64), calls.call_lines[used]])),
         text_bounds=bounds,
         texts=texts,
     )

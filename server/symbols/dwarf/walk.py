@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks the entries of a unit and notes functions and inlined calls: where they are, what is in what, and where they were called.
+"""Walks the entries of a unit and notes functions and inlined calls: where functions are, and what is in what.
 
 The walk is the price of a table: millions of entries, most of which are types. What cannot hold code is stepped over by a number
-looked up by its first byte, or as a whole subtree where the compiler gives the sibling. Names are not touched here: an entry is
-noted by the offset of the entry that names it, and each of those is read once (naming.py).
+looked up by its first byte, or as a whole subtree where the compiler gives the sibling. Of an inlined call only the place is noted;
+its values are read later, for all of one kind at once (calls.py). Names are not touched here either (naming.py).
 """
 
 from array import array
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from server.symbols.dwarf.abbrev import CLASSES, WANTED, Abbreviation, Values, step_over
-from server.symbols.dwarf.constants import ADDRESS_INDEXES, SUPPLEMENT_REFERENCES, UNIT_REFERENCES, Attribute, Form, Tag
+from server.symbols.dwarf.constants import ADDRESS_INDEXES, UNIT_REFERENCES, Attribute, Form, Tag
 from server.symbols.dwarf.rangelist import ranges_of
 from server.symbols.dwarf.shape import DwarfError, uleb
 from server.symbols.dwarf.unit import Unit
@@ -22,28 +22,29 @@ from server.symbols.dwarf.unit import Unit
 U64 = npt.NDArray[np.uint64]
 
 NONE = -1
+COPY = -2
 SUPPLEMENT = 1 << 62
 """Added to offsets of entries in the common file of dwz."""
-MAX_DEPTH = 255
-"""Calls inlined into each other; deeper ones are part of the last."""
 MAX_NODES = 32_000_000
 
 
 @dataclass(slots=True)
 class Found:
-    """Functions and inlined calls ("nodes") of all units, and their ranges. A parent comes before what is inlined into it."""
+    """Functions and inlined calls ("nodes") of all units, as they are met, and the ranges of the functions."""
 
     code_starts: list[int]
     code_ends: list[int]
     """Executable sections, sorted: a function outside of them was thrown away by the linker."""
-    parents: "array[int]" = field(default_factory=lambda: array("i"))
-    names: "array[int]" = field(default_factory=lambda: array("Q"))
-    """Offset of the entry that gives the name."""
-    call_files: "array[int]" = field(default_factory=lambda: array("I"))
-    """Number in the whole program; 0 when not known."""
-    call_lines: "array[int]" = field(default_factory=lambda: array("I"))
-    depths: "array[int]" = field(default_factory=lambda: array("B"))
-    """0 for functions."""
+    owners: "array[int]" = field(default_factory=lambda: array("i"))
+    """The node that a call was met in; NONE for functions."""
+    entries: "array[int]" = field(default_factory=lambda: array("q"))
+    """Where its entry lies in its .debug_info."""
+    kinds: "array[int]" = field(default_factory=lambda: array("i"))
+    """Number of its abbreviation in `shapes`."""
+    shapes: list[Abbreviation] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+    unit_nodes: list[int] = field(default_factory=list)
+    """The first node of each unit."""
     starts: "array[int]" = field(default_factory=lambda: array("Q"))
     ends: "array[int]" = field(default_factory=lambda: array("Q"))
     nodes: "array[int]" = field(default_factory=lambda: array("i"))
@@ -67,9 +68,19 @@ class Found:
         section = np.searchsorted(np.array(self.code_starts, np.uint64), starts, "right") - 1
         return (section >= 0) & (ends > starts) & (ends <= np.array(self.code_ends, np.uint64)[np.maximum(section, 0)])
 
+    def note(self, owner: int, place: int, shape: Abbreviation) -> int:
+        """One more node."""
+        if shape.number < 0:
+            shape.number = len(self.shapes)
+            self.shapes.append(shape)
+        self.owners.append(owner)
+        self.entries.append(place)
+        self.kinds.append(shape.number)
+        return len(self.owners) - 1
+
     def forget_from(self, nodes: int, ranges: int) -> None:
         """Drop what a unit gave that turned out to be broken."""
-        for column in (self.parents, self.names, self.call_files, self.call_lines, self.depths):
+        for column in (self.owners, self.entries, self.kinds):
             del column[nodes:]
         for column in (self.starts, self.ends, self.nodes):
             del column[ranges:]
@@ -77,10 +88,12 @@ class Found:
         self.twins = [(start, node) for start, node in self.twins if node < nodes]
 
 
-def walk(unit: Unit, found: Found) -> None:
+def walk(unit: Unit, found: Found) -> None:  # noqa: PLR0912 -- a call per entry would double the time
     """Note the code of one unit. Raises DwarfError, having noted a part."""
-    info, end, shape = unit.data.info, unit.header.end, unit.header.shape
+    info, end, shape, note = unit.data.info, unit.header.end, unit.header.shape, found.note
     sizes, by_code = unit.table.sizes, unit.table.by_code
+    found.units.append(unit)
+    found.unit_nodes.append(len(found.owners))
     place, owner = unit.header.root, NONE
     owners: list[int] = []
     while place < end:
@@ -101,8 +114,16 @@ def walk(unit: Unit, found: Found) -> None:
         if abbreviation is None:
             raise DwarfError(f"unknown abbreviation at {place}")
         node = owner
-        if abbreviation.is_code:
-            node, place = _note(unit, found, (place, abbreviation), owner)
+        if abbreviation.is_call:
+            if owner != NONE:
+                node = note(owner, place, abbreviation)
+            place = place + abbreviation.size if abbreviation.size is not None else step_over(info, place, abbreviation.steps, shape)
+            if place > end:
+                raise DwarfError(f"entry before {place} is cut")
+        elif abbreviation.is_code:
+            node, place = _function(unit, found, place, abbreviation)
+            if node == COPY:
+                continue
         elif abbreviation.sibling is not None and (owner == NONE or abbreviation.tag not in CLASSES):
             place = _jump(unit, place, abbreviation)
             continue
@@ -118,64 +139,52 @@ def walk(unit: Unit, found: Found) -> None:
 def _jump(unit: Unit, place: int, abbreviation: Abbreviation) -> int:
     shape, info = unit.header.shape, unit.data.info
     if abbreviation.sibling_at is not None:
-        target = unit.header.start + shape.number(info, place + abbreviation.sibling_at, 4)
-        if not place < target <= unit.header.end:
-            raise DwarfError(f"sibling of {place} at {target}")
-        return target
+        return _onward(unit, place, unit.header.start + shape.number(info, place + abbreviation.sibling_at, 4))
     at = step_over(info, place, abbreviation.steps_to_sibling, shape)
     form = abbreviation.forms[Attribute.SIBLING]
     value, _ = shape.value(info, at, form)
-    target = int(value) + (unit.header.start if form in UNIT_REFERENCES else 0)
+    return _onward(unit, place, int(value) + (unit.header.start if form in UNIT_REFERENCES else 0))
+
+
+def _onward(unit: Unit, place: int, target: int) -> int:
     if not place < target <= unit.header.end:
         raise DwarfError(f"sibling of {place} at {target}")
     return target
 
 
-def _note(unit: Unit, found: Found, entry: tuple[int, Abbreviation], owner: int) -> tuple[int, int]:
-    """The node of an entry with code (NONE when it has none that counts) and the place behind the entry."""
-    place, abbreviation = entry
+def _function(unit: Unit, found: Found, place: int, abbreviation: Abbreviation) -> tuple[int, int]:
+    """The node of a function (NONE when it has no code that counts) and the place behind its entry; COPY and the place behind
+    all that is in it for a further copy of a function.
+    """
     if abbreviation.take is not None and abbreviation.size is not None:
         if place + abbreviation.size > unit.header.end:
             raise DwarfError(f"entry at {place} is cut")
         values, behind = abbreviation.take(unit.data.info, place), place + abbreviation.size
     else:
-        values, behind = _read(unit, place, abbreviation)
-    is_inlined = abbreviation.tag == Tag.INLINED_SUBROUTINE
-    if is_inlined and owner == NONE:
+        by_attribute, behind = read_entry(unit, place, abbreviation)
+        values = tuple([by_attribute.get(attribute) for attribute in WANTED])
+    ranges = [(start, end) for start, end in _ranges(unit, abbreviation, values) if found.is_code(start, end)]
+    if not ranges:
         return NONE, behind
-    ranges = _ranges(unit, abbreviation, values)
-    depth = 0
-    if is_inlined:
-        depth = found.depths[owner] + 1
-        if not ranges or depth > MAX_DEPTH:
-            return owner, behind  # Nothing of it is left, but what was inlined into it may have code.
-    else:
-        ranges = [(start, end) for start, end in ranges if found.is_code(start, end)]
-        if not ranges:
-            return NONE, behind
-        start = ranges[0][0]
-        if found.first_at.setdefault(start, len(found.parents)) != len(found.parents):
-            if start not in found.folded:
+    start, node = ranges[0][0], len(found.owners)
+    if found.first_at.setdefault(start, node) != node:
+        if start not in found.folded:
+            sibling = values[WANTED.index(Attribute.SIBLING)]
+            if not abbreviation.has_children or sibling is None or abbreviation.forms[Attribute.SIBLING] not in UNIT_REFERENCES:
                 return NONE, behind
-            found.twins.append((start, len(found.parents)))
-    node = len(found.parents)
+            return COPY, _onward(unit, place, unit.header.start + sibling)
+        found.twins.append((start, node))
     if node >= MAX_NODES:
         raise DwarfError(f"more than {MAX_NODES} functions and inlined calls")
-    found.parents.append(owner if is_inlined else NONE)
-    # A function may have a name of its own beside its origin's: each form of a constructor has.
-    found.names.append(_name_place(unit, abbreviation, values, place) if is_inlined else unit.data.place + place)
-    call_file, call_line = (values[5] or 0, values[6] or 0) if is_inlined else (0, 0)
-    found.call_files.append(unit.files[call_file] if call_file < len(unit.files) else 0)
-    found.call_lines.append(call_line if call_line < 1 << 32 else 0)
-    found.depths.append(depth)
-    for start, end in ranges:
-        found.starts.append(start)
-        found.ends.append(end)
+    for low, high in ranges:
+        found.starts.append(low)
+        found.ends.append(high)
         found.nodes.append(node)
-    return node, behind
+    return found.note(NONE, place, abbreviation), behind
 
 
-def _read(unit: Unit, place: int, abbreviation: Abbreviation) -> tuple[Values, int]:
+def read_entry(unit: Unit, place: int, abbreviation: Abbreviation) -> tuple[dict[int, int], int]:
+    """The wanted values of an entry by attribute, and the place behind it."""
     shape, info = unit.header.shape, unit.data.info
     place += abbreviation.code_bytes
     found: dict[int, int] = {}
@@ -183,7 +192,7 @@ def _read(unit: Unit, place: int, abbreviation: Abbreviation) -> tuple[Values, i
         value, place = shape.value(info, place, form)
         if attribute in _WANTED:
             found.setdefault(attribute, constant if form == Form.IMPLICIT_CONST else int(value))
-    return tuple([found.get(attribute) for attribute in WANTED]), place
+    return found, place
 
 
 _WANTED = frozenset(WANTED)
@@ -205,13 +214,3 @@ def _ranges(unit: Unit, abbreviation: Abbreviation, values: Values) -> list[tupl
     elif forms[Attribute.HIGH_PC] != Form.ADDR:
         high += low
     return [(low, high)] if low < high < 1 << 64 else []
-
-
-def _name_place(unit: Unit, abbreviation: Abbreviation, values: Values, place: int) -> int:
-    origin = values[3]
-    if origin is None:
-        return unit.data.place + place
-    form = abbreviation.forms[Attribute.ABSTRACT_ORIGIN]
-    if form in SUPPLEMENT_REFERENCES:
-        return SUPPLEMENT | origin & (SUPPLEMENT - 1)
-    return unit.data.place + origin + (unit.header.start if form in UNIT_REFERENCES else 0)

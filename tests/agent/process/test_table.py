@@ -14,7 +14,7 @@ import pytest
 
 from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
-from agent.records.process import Fate, MappingKind, Process, ProcessKey
+from agent.records.process import Fate, MappingKind, Origin, Process, ProcessKey
 from emberwatch.v1 import batch_pb2 as pb
 from tests.support.elf_files import EXECUTE, PT_LOAD, PT_NOTE, READ, Part, elf, gnu_build_id
 from tests.support.processes import key_of, open_descriptors, python, resident_bytes, stat_of
@@ -74,6 +74,20 @@ def test_a_process_gone_at_first_sight_has_exited() -> None:
     with python(WAIT) as pid:
         key = key_of(pid)
     assert first_look(key).fate is Fate.EXITED
+
+
+def test_what_was_gone_is_called_what_the_kernel_told_of_it() -> None:
+    found = table()
+    with python(WAIT) as pid:
+        shell = key_of(pid)
+        found.see([shell])
+    curl, fork, lost = (ProcessKey(shell.pid, shell.start_boot_ns + more, 5) for more in (10**8, 2 * 10**8, 3 * 10**8))
+    # Cgroup 0 is none: the name of the exe is what is left.
+    found.note([Origin(curl, None, 0, b"curl"), Origin(fork, shell, 0, b"python3")])
+    assert found.get(fork).service == found.get(shell).service
+    found.update([curl, lost])
+    assert [(found.get(key).fate, found.get(key).service) for key in (curl, lost)] == [(Fate.EXITED, b"curl"), (Fate.EXITED, b"[exited]")]
+    found.close()
 
 
 def test_what_was_read_outlives_the_process() -> None:
