@@ -167,6 +167,8 @@ class Server:
             **self._ingest.counters(),
             "names_pending": self._namer.pending(),
             "series_overflowed_total": self._store.overflowed_windows,
+            "series_refused_total": self._store.refused("series"),
+            "columns_refused_total": self._store.refused("columns"),
         }
 
     def _keep_up(self) -> None:

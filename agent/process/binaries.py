@@ -61,7 +61,8 @@ class BinaryCache:
         return binary
 
     def open_binary(self, binary_id: BinaryId) -> int | None:
-        """A descriptor of its own for the caller, who closes it; None when the file is not kept any more."""
+        """A descriptor of its own for the caller, who closes it; None when the file is not kept any more. Raises OSError when there are no
+        descriptors left."""
         with self._lock:
             fd = self._open.get(binary_id)
             return None if fd is None else os.dup(fd)

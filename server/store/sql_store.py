@@ -78,12 +78,17 @@ class SqlStore:
         """Series of pushes that went to the overflow since the start."""
         return self._registry.overflowed_windows
 
+    def refused(self, what: str) -> int:
+        """How many "series" or "columns" of pushes were left out since the start (server.store.admission)."""
+        return self._registry.refused[what]
+
     def append(self, push: DecodedPush) -> Appended:
         """See Store."""
         with self._units.begin() as unit:
             appended = self._appender.append(unit, push)
             if appended.status is AppendStatus.STORED:
-                kinds = [self._registry.kinds[account.kind].row_id for account in push.accounts]
+                rows = [self._registry.kinds.get(account.kind) for account in push.accounts]
+                kinds = [row.row_id for row in rows if row is not None]
                 self._account_rollups.mark(unit.connection, kinds, push.envelope.start_unix_ns)
             return appended
 

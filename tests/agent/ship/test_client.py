@@ -66,7 +66,7 @@ def client(server: Server) -> Iterator[Client]:
     add_SymbolsServicer_to_server(server, grpc_server)  # type: ignore[no-untyped-call]
     port = grpc_server.add_insecure_port("127.0.0.1:0")
     grpc_server.start()
-    made = Client(f"127.0.0.1:{port}", deadline_s=5)
+    made = Client(f"127.0.0.1:{port}", deadline_s=60)
     yield made
     made.close()
     grpc_server.stop(0).wait()
@@ -116,7 +116,7 @@ def test_message_over_the_servers_limit_is_final(client: Client) -> None:
 
 
 def test_server_that_is_not_there_is_a_delay() -> None:
-    client = Client("127.0.0.1:1", deadline_s=5)
+    client = Client("127.0.0.1:1", deadline_s=60)
     with pytest.raises(PushDelayed, match=r"127\.0\.0\.1:1"):
         client.push(push_of(batch_of([])))
     client.close()
