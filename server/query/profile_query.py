@@ -238,6 +238,9 @@ class ProfileQuery:
         silent = silent_hosts(self.store.agents(), at) & expected
         heard = len(set(hosts) - silent) if has_rows else 0
         losses = add_accounts(accounts, None if chosen.is_all else hosts)
+        silent = silent_hosts(self.store.agents(), at) & expected
+        heard = len(hosts.difference(silent)) if has_rows else 0
+        losses = add_accounts(accounts, None if chosen.is_all else hosts)
         return Quality(losses, not chosen.is_all, stack_shares(weighed), heard, tuple(sorted(silent)))
 
     def _nearest_data_s(self, question: Question) -> float | None:
