@@ -236,9 +236,6 @@ class ProfileQuery:
         }
         at = min(now, span.until_unix_ns)
         silent = silent_hosts(self.store.agents(), at) & expected
-        heard = len(set(hosts) - silent) if has_rows else 0
-        losses = add_accounts(accounts, None if chosen.is_all else hosts)
-        silent = silent_hosts(self.store.agents(), at) & expected
         heard = len(hosts.difference(silent)) if has_rows else 0
         losses = add_accounts(accounts, None if chosen.is_all else hosts)
         return Quality(losses, not chosen.is_all, stack_shares(weighed), heard, tuple(sorted(silent)))
