@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from agent.errors import KernelError
@@ -17,9 +18,10 @@ from agent.kernel import program as kernel
 from agent.kernel.program import Program
 from agent.profilers.cpu import SPEC, CpuProfiler, CpuSettings, check_rate, walkers_of
 from agent.profilers.event_host import EVENTS, ClosedWindow, EventHost, EventProfiler, EventSettings, Group
+from agent.profilers.missed_runs import MissedRuns
 from agent.profilers.registry import GROUPS
 from agent.records.drain import CpuDrain
-from agent.records.event_drain import WindowDrain
+from agent.records.event_drain import EventDrain, WindowDrain
 from agent.records.limit import Limit
 from agent.records.stack_sets import without_innermost
 
@@ -39,6 +41,7 @@ class Suite:
         self.cpu = cpu
         self._closing = closing
         self._groups: list[tuple[Group, EventProfiler]] = []
+        self._missed: dict[EventProfiler, MissedRuns] = {}
         self._refusals: dict[str, str] = {}
         self._symbols: kernel.KernelSymbols | None = None
 
@@ -96,7 +99,7 @@ class Suite:
         buffer = self.cpu.buffer
         drain = self._without_tracing(self.cpu.drain())
         window = ClosedWindow(buffer, drain.start_ns, drain.end_ns, drain.stacks)
-        return WindowDrain(drain, [kind for kinds in self._of_each(lambda profiler: profiler.drain(window)) for kind in kinds])
+        return WindowDrain(drain, [kind for kinds in self._of_each(lambda profiler: self._drained(profiler, window)) for kind in kinds])
 
     def tick(self) -> float | None:
         """Let breakers look at their rates, and cost be measured. Seconds until the next call at the latest; None: no matter when."""
@@ -132,14 +135,18 @@ class Suite:
                 except (KernelError, OSError) as error:  # Whatever one group lacks here, the others start.
                     reason = str(error)
                 else:
-                    self.add(group, profiler)
+                    self.add(group, profiler, MissedRuns(partial(host.program.missed_runs, tuple(spec.functions))))
                     continue
             self._refuse(group, reason)
 
-    def add(self, group: Group, profiler: EventProfiler) -> None:
+    def add(self, group: Group, profiler: EventProfiler, missed: MissedRuns | None = None) -> None:
         """Have a group that runs be part of every window, until it fails or the suite is closed."""
         self._groups.append((group, profiler))
+        self._missed[profiler] = missed or MissedRuns()
         self._closing.callback(self._close_group, profiler)
+
+    def _drained(self, profiler: EventProfiler, window: ClosedWindow) -> Sequence[EventDrain]:
+        return self._missed[profiler].added(profiler.drain(window))
 
     def _of_each(self, ask: Callable[[EventProfiler], T]) -> list[T]:
         """What each group answers. One that cannot go on is closed: its kinds are missing from now on, which `refusals` tells."""
