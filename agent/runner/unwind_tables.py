@@ -128,8 +128,9 @@ class ResidentTables:
 
     def end_window(self, samples: Mapping[ProcessKey, int]) -> set[ProcessKey]:
         """Count use, free what is unused, make room; gives the processes whose walks change. Call it after the maps have settled."""
+        sampled = frozenset(samples)
         for table in list(self._tables.values()):
-            table.samples = table.samples / 2 + sum(samples.get(key, 0) for key in table.users)
+            table.samples = table.samples / 2 + sum(samples[key] for key in table.users & sampled)
             table.unused_windows = 0 if table.users else table.unused_windows + 1
             if table.unused_windows > UNUSED_WINDOWS:
                 self._take_out(table)

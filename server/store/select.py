@@ -132,7 +132,7 @@ def _block_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -
     chosen = _cover(connection, scope, wanted)
     columns = (minutes.service_id, minutes.start_unix_ns, minutes.end_unix_ns, minutes.rows)
     longer = (rollups.service_id, rollups.first_unix_ns.label("start_unix_ns"), rollups.end_unix_ns, rollups.rows)
-    names = {row_id: name for name, row_id in registry.services.items()}
+    names = {row_id: name for name, row_id in list(registry.services.items())}
     for query in _block_queries(scope, chosen, sa.select(*columns), sa.select(*longer)):
         for row in connection.execution_options(yield_per=_FETCH).execute(query):
             piece = _block_piece(scope, names[row.service_id], row)
