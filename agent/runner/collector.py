@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from agent import health
-from agent.clock import Clock, next_boundary_ns
+from agent.clock import Clock, Moment, next_boundary_ns
 from agent.collect.class_overrides import ClassOverrides
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
@@ -157,8 +157,9 @@ class Collector:
 
     def _until(self, end_unix_ns: int, lifeline: Lifeline) -> None:
         """Meet new processes until the window is over, or the run."""
+        moment = Moment(self._clock, end_unix_ns)
         while not lifeline.is_over:
-            left_s = (end_unix_ns - self._clock.unix_ns()) / 1e9
+            left_s = moment.left_s()
             if left_s <= 0:
                 return
             again_s, tick_s = self._again_s(), self._suite.tick()
