@@ -16,24 +16,23 @@ from agent.kernel.perf_event import possible_cpu_count
 from agent.kernel.release import running_release
 from agent.kernel.ring import RingReader
 from agent.kernel.spec import Hazard, LoadedProgram, ProgramSpec, ProgramType
-from agent.kernel.symbol_names import START_TIMEOUT_S, SymbolNames, symbol_names
+from agent.kernel.symbol_names import KernelSymbols
 from agent.kernel.system import require_supported_machine
 from agent.kernel.timers import CpuTimers
 from agent.kernel.unwind_maps import UNWIND_MAPS, UnwindMaps, Walker
 
 __all__ = [
     "BUFFERS",
-    "START_TIMEOUT_S",
     "UNWIND_MAPS",
     "BufferedMap",
     "CpuTimers",
     "Iterator",
+    "KernelSymbols",
     "MapShape",
     "Program",
     "ProgramSpec",
     "ProgramType",
     "RingReader",
-    "SymbolNames",
     "UnwindMaps",
     "Walker",
     "close",
@@ -43,7 +42,6 @@ __all__ = [
     "lookup",
     "possible_cpu_count",
     "read_all",
-    "symbol_names",
     "unwinding_denial",
     "update",
 ]

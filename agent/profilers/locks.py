@@ -95,8 +95,8 @@ class LockProfiler(StackedProfiler):
         host.install_finisher(Scratch.LOCK, "on_contention_walked")
         host.install_finisher(Scratch.FUTEX, "on_futex_walked")
         host.install_finisher(Scratch.HOLDER, "on_holder_walked")
-        self._names = CallerNames(kernel.symbol_names)
-        self._links = _Links(host, (host.symbols.data_start, host.symbols.data_end))
+        self._names = CallerNames(host.symbols.names)
+        self._links = _Links(host, host.symbols.data)
         self._breaker = Breaker(self._links, host.settings.most_per_s, host.settings.window_s, host.now_ns)
         closing.callback(self._breaker.close)
         if not self._links.has_kernel_locks:

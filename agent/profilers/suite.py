@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-import numpy as np
-
 from agent.errors import KernelError
 from agent.kernel import program as kernel
 from agent.kernel.program import Program
@@ -39,7 +37,7 @@ class Suite:
         self._closing = closing
         self._groups: list[tuple[Group, EventProfiler]] = []
         self._refusals: dict[str, str] = {}
-        self._tracing = np.zeros((0, 2), np.uint64)
+        self._symbols: kernel.KernelSymbols | None = None
 
     @classmethod
     def start(
@@ -65,8 +63,9 @@ class Suite:
             closing.callback(profiler.close)
             suite = cls(profiler, closing)
             if specs:
-                symbols = kernel.symbol_names((), kernel.START_TIMEOUT_S)
-                suite._tracing = np.array(symbols.tracing, np.uint64).reshape(-1, 2)
+                suite._symbols = symbols = kernel.KernelSymbols(cpu.header_directory)
+                closing.callback(symbols.close)
+                symbols.start()
                 suite._start_groups(EventHost(program, events, now_ns, symbols), list(zip(wanted, specs, strict=True)))
             suite._closing = closing.pop_all()
         return suite
@@ -90,6 +89,8 @@ class Suite:
         """End the window of all kinds and take out what it holds."""
         for _, profiler in self._groups:
             profiler.before_drain()
+        if self._symbols is not None:
+            self._symbols.refresh()
         buffer = self.cpu.buffer
         drain = self._without_tracing(self.cpu.drain())
         window = ClosedWindow(buffer, drain.start_ns, drain.end_ns, drain.stacks)
@@ -111,7 +112,10 @@ class Suite:
 
     def _without_tracing(self, drain: CpuDrain) -> CpuDrain:
         """Where several programs share a tracepoint, their caller stands between them and the code that they are about."""
-        return replace(drain, stacks=without_innermost(drain.stacks, self._tracing[:, 0], self._tracing[:, 1]))
+        if self._symbols is None:
+            return drain
+        tracing = self._symbols.tracing
+        return replace(drain, stacks=without_innermost(drain.stacks, tracing[:, 0], tracing[:, 1]))
 
     def _start_groups(self, host: EventHost, groups: Sequence[tuple[Group, kernel.ProgramSpec]]) -> None:
         refusals = host.program.refusals

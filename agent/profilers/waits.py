@@ -57,10 +57,19 @@ def spec() -> ProgramSpec:
     return ProgramSpec(
         source="waits.bpf.c",
         functions=dict.fromkeys(("on_switch", "on_back", "on_back_walked", "on_waking", "on_waker_walked", "on_wakeup_new"), _R),
-        optional={_ALL_THREADS: ProgramType.SLEEPABLE_ITERATOR},
+        optional={_ALL_THREADS: ProgramType.ITERATOR},
         maps=("wait_settings", "wait_gate", "threads", "departed", "waits", "wait_counts", "call_classes"),
-        defines={"THREAD_ENTRIES": 1 << (entries - 1).bit_length()},
+        defines={"THREAD_ENTRIES": 1 << (entries - 1).bit_length(), "PAGE_LEVELS": page_levels()},
     )
+
+
+def page_levels(cpuinfo: Path = Path("/proc/cpuinfo")) -> int:
+    """Levels of page tables; the kernel takes la57 off the flags when it does not use the fifth."""
+    try:
+        flags = next((line for line in cpuinfo.read_text().splitlines() if line.startswith("flags")), "")
+    except OSError:
+        return 4  # A wrong number leads nowhere (bpf/shared/resident.h).
+    return 5 if "la57" in flags.split() else 4
 
 
 def thread_count(loadavg: Path = Path("/proc/loadavg")) -> int:

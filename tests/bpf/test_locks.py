@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent.kernel import bpf, symbol_names
+from agent.kernel import bpf
 from agent.process.settings import ProcessSettings
 from agent.process.table import ProcessTable
 from agent.profilers import holds, locks, waits
@@ -205,7 +205,6 @@ def test_waits_that_find_no_room_are_lost_and_nothing_else_is(
     """The map holds 8 rows of many (A16): what is shown and what is lost for want of room are together what the programs saw end."""
     monkeypatch.setattr(locks, "FIRST_ROWS", 8)
     monkeypatch.setattr(locks, "MOST_ROWS", 8)
-    monkeypatch.setattr(symbol_names, "_TIMEOUT_S", DEADLINE_S)
     directory = tmp_path / "files"
     directory.mkdir()
     drains = []
@@ -233,10 +232,7 @@ def test_waits_that_find_no_room_are_lost_and_nothing_else_is(
     assert 0 <= waits_ended - (stored + full + busy + filtered) <= 2 * (os.cpu_count() or 1)
 
 
-def test_kernel_locks_are_found_under_their_names(
-    header_directory: Path, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(symbol_names, "_TIMEOUT_S", DEADLINE_S)  # the program's threads leave little to the child that knows the names
+def test_kernel_locks_are_found_under_their_names(header_directory: Path, programs: Programs, tmp_path: Path) -> None:
     directory = tmp_path / "files"
     directory.mkdir()
     found: set[bytes] = set()

@@ -2,7 +2,9 @@
 """Stores on real SQLite files, and pushes for them: rows of text in, totals out."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from emberwatch.v1 import collector_pb2 as collector
 from server.ingest.decode import decode_push
@@ -25,8 +27,18 @@ STACK = ["app+0x10", "app+0x20"]
 
 def new_store(directory: Path, limits: StoreLimits | None = None) -> SqlStore:
     """Open the store in `directory`, made when it is not there."""
-    migrate(url_of(directory))
+    file = directory / "store.db"
+    if not file.exists():
+        file.write_bytes(_empty_store())
     return SqlStore(url_of(directory), limits)
+
+
+@cache
+def _empty_store() -> bytes:
+    """A file with all tables and no row: migrations are run once, not for each of some hundred stores."""
+    with TemporaryDirectory() as directory:
+        migrate(url_of(Path(directory)))
+        return (Path(directory) / "store.db").read_bytes()
 
 
 def url_of(directory: Path) -> str:

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Longer blocks: whatever is asked, the answer is the one of the minutes; late windows and blocks of older servers included."""
 
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from server.store import cover
 from server.store.protocol import RetireLimits, Selection
 from server.store.sql_store import SqlStore
 from tests.support.batches import START_UNIX_NS
-from tests.support.pushes import MINUTE_NS, SECOND_NS, STACK, compact_all, leap, push_rows, timeline_total, totals
+from tests.support.pushes import MINUTE_NS, SECOND_NS, STACK, compact_all, leap, new_store, push_rows, timeline_total, totals
 
 HOUR_NS = 3600 * SECOND_NS
 DAY_NS = 24 * HOUR_NS
@@ -21,15 +25,27 @@ SPANS = [
 ]
 
 
-@pytest.fixture
-def filled(store: SqlStore) -> SqlStore:
-    """A window every 17 minutes for 30 hours on two hosts, in blocks of all lengths."""
+@pytest.fixture(scope="module")
+def filled_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A window every 17 minutes for 30 hours on two hosts, in blocks of all lengths: the file of a store."""
+    directory = tmp_path_factory.mktemp("filled")
+    store = new_store(directory)
     for number in range(106):
         at = DAY_START + number * 17 * MINUTE_NS + (number % 6) * 10 * SECOND_NS
         rows = [("web", "t", [f"app+{number % 9:#x}10", *STACK], 1 + number % 5), ("db", "t", STACK, 7)]
         push_rows(store, rows, number + 1, at, host=f"host-{number % 2}".encode())
     compact_all(store, DAY_START + 3 * DAY_NS)
-    return store
+    store.close()
+    (file,) = directory.iterdir()
+    return file
+
+
+@pytest.fixture
+def filled(filled_file: Path, tmp_path: Path) -> Iterator[SqlStore]:
+    shutil.copy(filled_file, tmp_path)
+    store = new_store(tmp_path)
+    yield store
+    store.close()
 
 
 def lengths(store: SqlStore, where: str = "is_ready") -> list[int]:
