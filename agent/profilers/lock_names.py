@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ Ask = Callable[[npt.NDArray[np.uint64]], Sequence[bytes]]
 """A name for each address; empty for 0 and for what is not known."""
 
 
+@lru_cache(maxsize=2048)
 def is_part_of_locking(name: bytes) -> bool:
     """Whether a function is how locks are taken, and not why."""
     return _PARTS_OF_LOCKING.match(name) is not None

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from agent import health
-from agent.clock import Clock, next_boundary_ns
+from agent.clock import Clock, Moment, next_boundary_ns
 from agent.collect.class_overrides import ClassOverrides
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
@@ -34,6 +34,7 @@ from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Process, ProcessKey
 from agent.records.window import WindowFacts, WindowTime
 from agent.runner.addresses import HostAddresses
+from agent.runner.data_lock import DataLock
 from agent.runner.identity import agent_id, read_machine_id
 from agent.runner.lifeline import Lifeline
 from agent.runner.own_cost import OwnCost, give_back_code, give_back_memory
@@ -99,6 +100,7 @@ class Collector:
     def _start(self, closing: ExitStack) -> None:
         settings, data = self._settings, Path(self._settings.data_dir)
         cache = Path(settings.cache_dir) if settings.cache_dir else data
+        closing.callback(DataLock(data).release)
         identity = agent_id(data, read_machine_id())
         client = Client(settings.server, insecure=settings.insecure)
         closing.callback(client.close)
@@ -155,8 +157,9 @@ class Collector:
 
     def _until(self, end_unix_ns: int, lifeline: Lifeline) -> None:
         """Meet new processes until the window is over, or the run."""
+        moment = Moment(self._clock, end_unix_ns)
         while not lifeline.is_over:
-            left_s = (end_unix_ns - self._clock.unix_ns()) / 1e9
+            left_s = moment.left_s()
             if left_s <= 0:
                 return
             again_s, tick_s = self._again_s(), self._suite.tick()

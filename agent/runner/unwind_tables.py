@@ -128,8 +128,9 @@ class ResidentTables:
 
     def end_window(self, samples: Mapping[ProcessKey, int]) -> set[ProcessKey]:
         """Count use, free what is unused, make room; gives the processes whose walks change. Call it after the maps have settled."""
+        sampled = frozenset(samples)
         for table in list(self._tables.values()):
-            table.samples = table.samples / 2 + sum(samples.get(key, 0) for key in table.users)
+            table.samples = table.samples / 2 + sum(samples[key] for key in table.users & sampled)
             table.unused_windows = 0 if table.users else table.unused_windows + 1
             if table.unused_windows > UNUSED_WINDOWS:
                 self._take_out(table)
@@ -154,12 +155,7 @@ class ResidentTables:
         return TableCounts(len(here), sum(place.row_count for place in here), counts.evicted, counts.no_room, counts.missing)
 
     def _ask(self, table: _Table) -> None:
-        fd = self._open_binary(table.binary)
-        try:
-            answer = self._source.get(table.binary.id, fd)
-        finally:
-            if fd is not None:
-                os.close(fd)
+        answer = self._answer(table.binary)
         self._waiting.discard(table.binary.id)
         if isinstance(answer, UnwindTable):
             self._place(table, answer)
@@ -171,6 +167,18 @@ class ResidentTables:
         if answer not in (TableMiss.PENDING, TableMiss.NO_RULES):
             self._counts.missing += 1
             log.warning("no unwind table path=%s reason=%s", table.binary.path.decode("utf-8", "replace"), answer.name)
+
+    def _answer(self, binary: Binary) -> UnwindTable | TableMiss:
+        try:
+            fd = self._open_binary(binary)
+        except OSError as error:
+            log.warning("binary not opened path=%s reason=%s", binary.path.decode("utf-8", "replace"), error.strerror)
+            return TableMiss.PENDING  # No descriptors or no memory left: it is asked for again.
+        try:
+            return self._source.get(binary.id, fd)
+        finally:
+            if fd is not None:
+                os.close(fd)
 
     def _place(self, table: _Table, found: UnwindTable) -> None:
         packed = self._maps.pack(found)

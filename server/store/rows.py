@@ -114,6 +114,14 @@ class StoredRows:
         wanted = [name for name in self._columns if names is None or name in names]
         return {name: self._container.plain(f"v.{name}", f"v.{self._columns[0]}") for name in wanted}
 
+    def compact_columns(self, names: Collection[str]) -> tuple[dict[str, Unsigned], dict[str, int]]:
+        """The named columns that are there; those that are the first one so many times are only said to be, when that is named too."""
+        if not self._columns or self._columns[0] not in names:
+            return self.columns(names), {}
+        factors = {name: self._container.times_first(f"v.{name}") for name in self._columns if name in names}
+        multiples = {name: factor for name, factor in factors.items() if factor}
+        return self.columns([name for name in names if name not in multiples]), multiples
+
     def rows(self) -> Rows:
         """All of it."""
         indices, ids = self.series(), self.series_ids()

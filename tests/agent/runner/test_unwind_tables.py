@@ -227,3 +227,19 @@ def test_another_file_of_a_known_binary_is_told_of() -> None:
     files.append(COPY)
     resident.use(MAIL, app("app"))
     assert maps.files.of[app("app").id][0] == (FILE, COPY)
+
+
+def test_a_binary_that_cannot_be_opened_for_lack_of_descriptors_is_asked_for_again() -> None:
+    source, errors = FakeSource(), [OSError(24, "Too many open files")]
+    source.answers = {app("app").id: table_of(7)}
+
+    def opened(_: Binary) -> int:
+        if errors:
+            raise errors.pop()
+        return os.open("/dev/null", os.O_RDONLY)
+
+    resident = ResidentTables(FakeMaps(100), source, opened, lambda _: (FILE,))  # type: ignore[arg-type]
+    assert resident.use(WEB, app("app")) is TableMiss.PENDING
+    assert resident.is_waiting
+    assert resident.arrived() == {WEB: {app("app").id}}
+    assert not resident.is_waiting

@@ -46,6 +46,14 @@ def test_only_the_columns_asked_for_are_decoded() -> None:
     assert {name: values.tolist() for name, values in stored.columns(["ns", "other"]).items()} == {"ns": [70, 230]}
 
 
+def test_multiples_of_the_first_column_need_not_be_made() -> None:
+    stored = StoredRows(rows_bytes(rows(9, [1, 2], [7, 23], ns=10, observed=1)))
+    columns, multiples = stored.compact_columns(["ns", "observed", "samples", "other"])
+    assert ({name: values.tolist() for name, values in columns.items()}, multiples) == ({"samples": [7, 23]}, {"ns": 10, "observed": 1})
+    columns, multiples = stored.compact_columns(["ns"])  # The first is not asked for.
+    assert ({name: values.tolist() for name, values in columns.items()}, multiples) == ({"ns": [70, 230]}, {})
+
+
 def test_sums_follow_the_merge_of_each_column() -> None:
     made = Rows(np.array([1, 2]), 9, {"samples": np.array([7, 23], np.uint64), "rss": np.array([5, 3], np.uint64)}, {"ns": 10})
     assert made.sums({"rss"}) == {"samples": 30, "rss": 5, "ns": 300}
