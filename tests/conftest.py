@@ -19,7 +19,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 ONE_BY_ONE = ("tests/bpf/", "tests/e2e/", "tests/agent/cli/")
 """Tests with a kernel, an agent or a whole server to themselves: one worker runs all of them, one after the other."""
-NICE = 10
+NICE = 19
 """Of all other tests, beside those: what they measure of time and shares is theirs."""
 
 # No test may fail because the machine is slow: properties and the browser have all the time there is.

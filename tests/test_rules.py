@@ -51,6 +51,7 @@ SERVER_LAYERS = {
     },
     "server.ingest": {"server.ingest", *{f"server.{p}" for p in ("fleet", "query", "symbols", "auth", "store", "profile", "errors")}},
     "server.interop": {"server.interop", "server.query", "server.profile", "server.errors"},
+    "server.upkeep": {"server.errors"},
     "server.app": {"server"},
     "server.cli": {"server"},
 }

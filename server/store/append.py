@@ -64,7 +64,7 @@ class Appender:
         binary_rows = self._binaries.row_ids(unit, push.binaries[1:])
         interned = self._intern(unit, push, np.array([0, *binary_rows], np.int64))
         _insert_push_key(unit.connection, push.envelope, agent_row_id)
-        _insert_batch(unit.connection, push.envelope, agent_row_id, interned)
+        _insert_batch(unit, push.envelope, agent_row_id, interned)
         self._insert_accounts(unit, push, agent_row_id)
         refused = {"series": admission.refused_series, "columns": admission.refused_columns}
         unit.on_commit.append(lambda: self._registry.refused.update(refused))
@@ -164,7 +164,7 @@ def _insert_push_key(connection: sa.Connection, envelope: PushEnvelope, agent_ro
     connection.execute(tables.push_keys.insert(), {"agent_row_id": agent_row_id, **values})
 
 
-def _insert_batch(connection: sa.Connection, envelope: PushEnvelope, agent_row_id: int, interned: Sequence[_Interned]) -> None:
+def _insert_batch(unit: Unit, envelope: PushEnvelope, agent_row_id: int, interned: Sequence[_Interned]) -> None:
     by_series: dict[int, list[_Interned]] = {}
     for one in interned:
         if one.rows.keys.size:
@@ -179,4 +179,5 @@ def _insert_batch(connection: sa.Connection, envelope: PushEnvelope, agent_row_i
     index, blob = index_bytes(index_of(entries)), compress(b"".join(pieces), _LEVEL0_COMPRESSION)
     times = {"start_unix_ns": envelope.start_unix_ns, "end_unix_ns": envelope.end_unix_ns, "is_time_suspect": envelope.is_time_suspect}
     data: Mapping[str, object] = {"size_bytes": len(index) + len(blob), "series_index": index, "rows": blob}
-    connection.execute(tables.batches.insert(), {"agent_row_id": agent_row_id, "is_compacted": False, **times, **data})
+    unit.grow(len(index) + len(blob))
+    unit.connection.execute(tables.batches.insert(), {"agent_row_id": agent_row_id, "is_compacted": False, **times, **data})

@@ -259,7 +259,7 @@ class Store(Protocol):
 
     @property
     def dictionary_id(self) -> bytes:
-        """16 bytes that tell the numbers of this store from those of any other."""
+        """16 bytes that tell the numbers this store gave since its start from any others."""
         ...
 
     def append(self, push: DecodedPush) -> Appended:

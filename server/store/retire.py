@@ -9,13 +9,13 @@ import sqlalchemy as sa
 
 from server.store import tables
 from server.store.cover import MINUTE_NS
+from server.store.data_size import DATA
 from server.store.facts import DATA_FLOOR, LEVEL0_FLOOR, raise_time, read_time, write_time
 from server.store.protocol import Retired, RetireLimits
 from server.store.unit import Unit
 
 MOST_ROWS = 500
 _SECOND_NS = 10**9
-_DATA = (tables.batches, tables.blocks, tables.rollups)
 
 
 def step(unit: Unit, limits: RetireLimits, now_unix_ns: int) -> Retired:
@@ -26,13 +26,15 @@ def step(unit: Unit, limits: RetireLimits, now_unix_ns: int) -> Retired:
     if limits.keep_s:
         gone += _drop_old(connection, now_unix_ns - limits.keep_s * _SECOND_NS)
     if limits.keep_bytes:
-        gone.append(_drop_over_bytes(connection, limits.keep_bytes))
+        gone.append(_drop_over_bytes(connection, unit.size.total() - sum(one.size_bytes for one in gone) - limits.keep_bytes))
     if limits.keep_push_keys_s:
         _delete(connection, tables.push_keys, tables.push_keys.c.received_unix_ns < now_unix_ns - limits.keep_push_keys_s * _SECOND_NS)
+    freed = sum(one.size_bytes for one in gone)
+    unit.grow(-freed)
     return Retired(
         batches=sum(one.batches for one in gone),
         blocks=sum(one.blocks for one in gone),
-        size_bytes=sum(one.size_bytes for one in gone),
+        size_bytes=freed,
         is_done=all(one.is_done for one in gone),
     )
 
@@ -60,16 +62,14 @@ def _drop_old(connection: sa.Connection, before_unix_ns: int) -> list[Retired]:
     before = max(before_unix_ns // MINUTE_NS * MINUTE_NS, read_time(connection, DATA_FLOOR))
     for table in (tables.accounts, tables.losses, tables.account_rollups):
         _delete(connection, table, table.c.start_unix_ns < before)
-    if not any(connection.execute(sa.select(table.c.id).where(table.c.start_unix_ns < before).limit(1)).first() for table in _DATA):
+    if not any(connection.execute(sa.select(table.c.id).where(table.c.start_unix_ns < before).limit(1)).first() for table in DATA):
         return []
     raise_time(connection, DATA_FLOOR, before)
-    return [_drop_oldest(connection, table, table.c.start_unix_ns < before) for table in _DATA]
+    return [_drop_oldest(connection, table, table.c.start_unix_ns < before) for table in DATA]
 
 
-def _drop_over_bytes(connection: sa.Connection, keep_bytes: int) -> Retired:
+def _drop_over_bytes(connection: sa.Connection, over: int) -> Retired:
     """The oldest minutes, until the rest fits."""
-    sizes = [connection.execute(sa.select(sa.func.sum(table.c.size_bytes))).scalar() or 0 for table in _DATA]
-    over = int(sum(sizes)) - keep_bytes
     if over <= 0:
         return Retired()
     table = tables.blocks.c
@@ -80,7 +80,7 @@ def _drop_over_bytes(connection: sa.Connection, keep_bytes: int) -> Retired:
             break
         until, freed = start + MINUTE_NS, freed + size
     until = raise_time(connection, DATA_FLOOR, until)
-    dropped = [_drop_oldest(connection, one, one.c.start_unix_ns < until) for one in _DATA]
+    dropped = [_drop_oldest(connection, one, one.c.start_unix_ns < until) for one in DATA]
     freed = sum(one.size_bytes for one in dropped)
     blocks, batches = (sum(getattr(one, name) for one in dropped) for name in ("blocks", "batches"))
     return Retired(batches, blocks, freed, is_done=freed >= over or not (blocks or batches))

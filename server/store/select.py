@@ -136,7 +136,7 @@ def _block_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -
     chosen = _cover(connection, scope, wanted)
     columns = (minutes.service_id, minutes.start_unix_ns, minutes.end_unix_ns, minutes.rows)
     longer = (rollups.service_id, rollups.first_unix_ns.label("start_unix_ns"), rollups.end_unix_ns, rollups.rows)
-    names = {row_id: name for name, row_id in registry.services.items()}
+    names = {row_id: name for name, row_id in list(registry.services.items())}
     for query in _block_queries(scope, chosen, sa.select(*columns), sa.select(*longer)):
         for row in connection.execution_options(yield_per=_FETCH).execute(query):
             piece = _block_piece(scope, names[row.service_id], row)
@@ -175,6 +175,9 @@ def _block_piece(scope: Scope, service: str, row: "sa.Row[int, int, int, bytes]"
     if indices is None:
         return Piece(service, keys if chosen[0] else keys[:0], int(ids[0]), columns, start, end, multiples=multiples)
     if not chosen.all():
+        spans = stored.spans()
+        if spans is not None and chosen.any():  # of the block, other series had windows for longer
+            start, end = int(spans[0][chosen].min()), int(spans[1][chosen].max())
         which = np.flatnonzero(chosen[indices])
         keys, indices = keys[which], indices[which]
         columns = {name: values[which] for name, values in columns.items()}

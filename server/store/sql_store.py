@@ -58,7 +58,8 @@ class SqlStore:
         self._upkeep = Lock()
         self._dictionaries = Dictionaries()
         self._time = BelievedTime()
-        self._dictionary_id = self._read_dictionary_id()
+        # Anew at each start: a backup that was restored gives numbers again that agents know as others.
+        self._dictionary_id = os.urandom(16)
         with self._units.begin() as unit:
             rollup.adopt(unit.connection)
             self._account_rollups = AccountRollups(unit.connection)
@@ -175,7 +176,13 @@ class SqlStore:
 
     def retire(self, limits: RetireLimits, now_unix_ns: int) -> Retired:
         """See Store."""
-        with self._upkeep, self._units.begin() as unit:
+        with self._upkeep:
+            with reading(self._engine) as connection:
+                self._units.size.count(connection)
+            return self._retire(limits, now_unix_ns)
+
+    def _retire(self, limits: RetireLimits, now_unix_ns: int) -> Retired:
+        with self._units.begin() as unit:
             believed_unix_ns = self._time.at(now_unix_ns, unit.connection)
             self._account_rollups.lower(unit, believed_unix_ns)
             return retire.step(unit, limits, believed_unix_ns)
@@ -183,12 +190,3 @@ class SqlStore:
     def close(self) -> None:
         """See Store."""
         self._engine.dispose()
-
-    def _read_dictionary_id(self) -> bytes:
-        """Made once per store, at its first start."""
-        with self._units.begin() as unit:
-            found = facts.read_bytes(unit.connection, facts.DICTIONARY_ID)
-            if found is None:
-                found = os.urandom(16)
-                facts.write_bytes(unit.connection, facts.DICTIONARY_ID, found)
-            return found

@@ -2,6 +2,7 @@
 """Storing a push: once, whole or not at all, durable, with numbers for new keys."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,6 +71,25 @@ def test_unknown_keys_are_named_and_nothing_is_stored(store: SqlStore, keys: lis
     assert totals(store) == {"web": 30, "db": 5}
     again = store.append(decoded(push_of(batch_of(ROWS), sequence=2)))
     assert again.status is AppendStatus.STORED
+
+
+def test_numbers_from_after_a_backup_are_not_taken_for_those_given_since(tmp_path: Path) -> None:
+    """The backup gives key 2 to another stack; an agent that learnt key 2 before sends all of it again, and nothing is on a wrong stack."""
+    (tmp_path / "live").mkdir()
+    store = new_store(tmp_path / "live")
+    push_rows(store, [("web", "t", ["app+0x10"], 1)], 1)
+    store.close()
+    shutil.copytree(tmp_path / "live", tmp_path / "backup")
+    store = new_store(tmp_path / "live")
+    learnt = store.dictionary_id
+    push_rows(store, [("web", "t", ["app+0x20"], 1)], 2)
+    store.close()
+    store = new_store(tmp_path / "backup")
+    push_rows(store, [("web", "t", ["app+0x666"], 1)], 3)
+    appended = store.append(decoded(push_of(known_batch(b"web", [2], [7]), sequence=4, dictionary_id=learnt)))
+    assert (appended.status, appended.unknown_keys[0].tolist()) == (AppendStatus.UNKNOWN_KEYS, [2])
+    assert totals(store) == {"web": 2}
+    store.close()
 
 
 def test_same_push_five_times_at_once_is_stored_once(store: SqlStore) -> None:
