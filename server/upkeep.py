@@ -18,7 +18,7 @@ class Upkeep:
         self._failing: dict[str, str] = {}
         self._failures = 0
 
-    def attempt(self, name: str, task: Callable[[], None]) -> None:
+    def attempt(self, name: str, task: Callable[[], object]) -> None:
         """Do a task. Whatever it raises is logged and kept until it succeeds: the thread that asks goes on with other tasks."""
         try:
             task()
