@@ -34,6 +34,7 @@ from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Process, ProcessKey
 from agent.records.window import WindowFacts, WindowTime
 from agent.runner.addresses import HostAddresses
+from agent.runner.data_lock import DataLock
 from agent.runner.identity import agent_id, read_machine_id
 from agent.runner.lifeline import Lifeline
 from agent.runner.own_cost import OwnCost, give_back_code, give_back_memory
@@ -99,6 +100,7 @@ class Collector:
     def _start(self, closing: ExitStack) -> None:
         settings, data = self._settings, Path(self._settings.data_dir)
         cache = Path(settings.cache_dir) if settings.cache_dir else data
+        closing.callback(DataLock(data).release)
         identity = agent_id(data, read_machine_id())
         client = Client(settings.server, insecure=settings.insecure)
         closing.callback(client.close)

@@ -90,7 +90,6 @@ def test_push_arrives_whole(client: Client, server: Server) -> None:
         (grpc.StatusCode.INVALID_ARGUMENT, "LOSS_REASON_REJECTED_LIMIT", marks.LOSS_REASON_REJECTED_LIMIT),
         (grpc.StatusCode.INVALID_ARGUMENT, "no such word", marks.LOSS_REASON_REJECTED_MALFORMED),
         (grpc.StatusCode.OUT_OF_RANGE, "", marks.LOSS_REASON_REJECTED_TIME),
-        (grpc.StatusCode.PERMISSION_DENIED, "", marks.LOSS_REASON_REJECTED_AUTH),
     ],
 )
 def test_final_refusals_say_why(client: Client, server: Server, code: grpc.StatusCode, word: str, reason: marks.LossReason) -> None:
@@ -101,7 +100,14 @@ def test_final_refusals_say_why(client: Client, server: Server, code: grpc.Statu
 
 
 @pytest.mark.parametrize(
-    "code", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAUTHENTICATED]
+    "code",
+    [
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.PERMISSION_DENIED,
+    ],
 )
 def test_other_refusals_are_delays(client: Client, server: Server, code: grpc.StatusCode) -> None:
     server.refusal = (code, "")
