@@ -12,11 +12,14 @@ APT := DEBIAN_FRONTEND=noninteractive apt-get
 up: $(VENV)/installed
 	@exec $(BIN)/emberwatch up
 
+# Two processes: one takes the tests that need the kernel or a whole server to themselves, the other all the rest (tests/conftest.py).
+# Compiled modules are kept, for hundreds of children import the same ones.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/test-installed
 	$(BIN)/ruff check -q .
 	$(BIN)/ruff format --check -q .
 	$(BIN)/mypy agent server proto/emberwatch/v1/columns.py proto/emberwatch/v1/unwind_table.py migrations
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2
 
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m tests.bench

@@ -47,3 +47,17 @@ def next_boundary_ns(unix_ns: int, window_s: int) -> int:
     """The end of the aligned slot that `unix_ns` lies in; always later than `unix_ns`."""
     slot_ns = window_s * 1_000_000_000
     return (unix_ns // slot_ns + 1) * slot_ns
+
+
+class Moment:
+    """A moment that is waited for: when the wall clock says so, and no later than it seemed to be as the wait began, for that clock may be
+    set back meanwhile."""
+
+    def __init__(self, clock: Clock, unix_ns: int) -> None:
+        self._clock = clock
+        self._unix_ns = unix_ns
+        self._monotonic_ns = clock.monotonic_ns() + unix_ns - clock.unix_ns()
+
+    def left_s(self) -> float:
+        """Seconds until then; 0 or less when it is over."""
+        return min(self._unix_ns - self._clock.unix_ns(), self._monotonic_ns - self._clock.monotonic_ns()) / 1e9

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server as one process: store, names, gRPC for agents, HTTP for people, and the upkeep between them."""
 
-import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -37,8 +36,7 @@ from server.symbols.file_uploads import FileUploads
 from server.symbols.namer import Namer
 from server.symbols.settings import SymbolSettings
 from server.symbols.unwind_tables import UnwindTables
-
-log = logging.getLogger(__name__)
+from server.upkeep import Upkeep
 
 GRPC_THREADS = 8
 HTTP_THREADS = 8
@@ -64,6 +62,7 @@ class Server:
         self._settings = settings
         self._closing = ExitStack()
         self._is_closing = threading.Event()
+        self._upkeep = Upkeep()
 
     def start(self) -> Addresses:
         """Bring up the schema, then listen. Raises ServerError naming what is in the way and the remedy."""
@@ -129,6 +128,7 @@ class Server:
             self._query,
             symbols=SymbolDesk(self._namer, uploads, DebianPackages()),
             health=self._health,
+            failing=self._upkeep.failing,
             counters=self._counters,
             kind_totals=self._ingest.kind_totals.totals,
         )
@@ -165,42 +165,40 @@ class Server:
     def _counters(self) -> Mapping[str, float]:
         return {
             **self._ingest.counters(),
+            "upkeep_failures_total": self._upkeep.failures,
             "names_pending": self._namer.pending(),
             "series_overflowed_total": self._store.overflowed_windows,
+            "series_refused_total": self._store.refused("series"),
+            "columns_refused_total": self._store.refused("columns"),
         }
 
     def _keep_up(self) -> None:
-        """Turn batches into blocks, drop what is too old, a bounded step at a time; look after names and the index of stacks."""
+        """Drop what is too old, turn batches into blocks, a bounded step at a time; look after names and the index of stacks.
+
+        What is too old goes first: on a full disk it is what makes room for blocks.
+        """
         limits = RetireLimits(keep_s=self._settings.retention_days * 86_400, keep_bytes=self._settings.retention_bytes)
         while not self._is_closing.wait(UPKEEP_S):
-            self._namer.tend()
-            try:
-                while not self._is_closing.is_set() and not self._store.compact(time.time_ns()).is_done:
-                    pass
-                while not self._is_closing.is_set() and not self._store.retire(limits, time.time_ns()).is_done:
-                    pass
-                index_new_stacks(self._query)
-            except ServerError as error:  # Nothing is lost: the same step is due again.
-                log.warning("upkeep put off reason=%s", error)
+            self._upkeep.attempt("names", self._namer.tend)
+            self._upkeep.attempt("retention", lambda: self._until_done(lambda: self._store.retire(limits, time.time_ns()).is_done))
+            self._upkeep.attempt("compaction", lambda: self._until_done(lambda: self._store.compact(time.time_ns()).is_done))
+            self._upkeep.attempt("index of stacks", lambda: index_new_stacks(self._query))
 
     def _watch(self) -> None:
         """Report on deploys and watch shares, a bounded step at a time; by itself, so that a long comparison holds nothing else up."""
         reporter, watch = Reporter(self._query, self._deliverer.announce), Watch(self._query)
         while not self._is_closing.wait(WATCH_S):
-            try:
-                while reporter.step() and not self._is_closing.is_set():
-                    pass
-                self._deliverer.announce(watch.step())
-            except ServerError as error:  # Nothing is lost: the same step is due again.
-                log.warning("watching put off reason=%s", error)
+            self._upkeep.attempt("reports", lambda: self._until_done(lambda: not reporter.step()))
+            self._upkeep.attempt("events", lambda: self._deliverer.announce(watch.step()))
 
     def _deliver(self) -> None:
         """Tell events to webhooks, which may take their time."""
         while not self._is_closing.wait(DELIVER_S):
-            try:
-                self._deliverer.step()
-            except ServerError as error:  # Nothing is lost: it is due again.
-                log.warning("webhooks put off reason=%s", error)
+            self._upkeep.attempt("webhooks", self._deliverer.step)
+
+    def _until_done(self, step: Callable[[], bool]) -> None:
+        while not self._is_closing.is_set() and not step():
+            pass
 
 
 def _hooks(settings: Settings) -> Hooks:

@@ -13,6 +13,16 @@ from agent.cli.options import with_settings
 from agent.config import Settings, as_mapping, checked
 from agent.errors import AgentError
 
+_ENVIRONMENT = {
+    "EMBERWATCH_SERVICE": "emberwatch-agent",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NUMPY_MADVISE_HUGEPAGE": "0",  # An array that is used once need not be cleared by 2 MiB.
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),  # Else it grows with the largest array ever freed, and so does what the heap keeps.
+    "MALLOC_TRIM_THRESHOLD_": str(2 << 20),
+}
+"""Of the collector: mallopt(3), and what libraries read once at their start."""
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
@@ -33,7 +43,7 @@ def run(ready_fd: int, **values: Any) -> None:
     except AgentError as error:
         raise click.ClickException(str(error)) from error
     environment = dict(os.environ)
-    environment.update(EMBERWATCH_SERVICE="emberwatch-agent", OPENBLAS_NUM_THREADS="1", MALLOC_ARENA_MAX="1")
+    environment.update(_ENVIRONMENT)
     mapping = json.dumps(as_mapping(settings))
     try:
         os.execve(sys.executable, [sys.executable, "-P", "-m", "agent.cli.collector", mapping, str(ready_fd)], environment)

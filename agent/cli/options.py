@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command line options made from the table of settings."""
 
+import os
+import stat
 import tomllib
 from collections.abc import Callable
 from dataclasses import fields
@@ -31,10 +33,17 @@ def with_settings(command: Command) -> Command:
 
 
 def _read_file(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """Take defaults from the table [agent] of a TOML file; emberwatch.toml in the working directory when none is named."""
+    """Take defaults from the table [agent] of a TOML file; emberwatch.toml in the working directory when none is named.
+
+    One that was not named must not be another user's: started by root in a foreign folder, it would say where root writes.
+    """
     chosen = path or Path("emberwatch.toml")
     if path is None and not chosen.exists():
         return
+    if path is None and not _is_own(chosen):
+        raise click.ClickException(
+            f"{chosen} here can be written by other users: name it with --config {chosen} if it is meant, or move away"
+        )
     try:
         table: dict[str, Any] = tomllib.loads(chosen.read_text()).get("agent", {})
     except OSError as error:
@@ -47,3 +56,8 @@ def _read_file(context: click.Context, _: click.Parameter, path: Path | None) ->
     if unknown:
         raise click.ClickException(f"{chosen}: no such setting: {', '.join(unknown)}")
     context.default_map = table
+
+
+def _is_own(path: Path) -> bool:
+    found = path.stat()
+    return found.st_uid in {0, os.geteuid()} and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

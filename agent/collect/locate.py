@@ -23,6 +23,8 @@ Index = npt.NDArray[np.int64]
 ADDRESS_BITS = 47
 """User addresses on x86-64 with four-level page tables."""
 _VSYSCALL_PAGE = 0xFFFF_FFFF_FF60_0000 >> 12
+_PIECE = 1 << 14
+"""Addresses that are looked up in one go: bounds memory, and stays in the CPU's cache."""
 _MOST_PROCESSES = 256
 """Processes whose arrays are kept between windows."""
 
@@ -97,13 +99,10 @@ class Locator:
         """Find user addresses; `process_at` tells whose each is. Answers codes (see places.py) with is_return 0."""
         located = [self._located(process) for process in processes]
         ranges = _joined([one.ranges for one in located])
-        raised = addresses | process_at.astype(np.uint64) << np.uint64(ADDRESS_BITS)
-        is_low = addresses < np.uint64(1 << ADDRESS_BITS)
-        at = np.searchsorted(ranges.starts, raised, side="right") - 1
-        numbers = np.where(is_low & (raised < ranges.ends[at]), ranges.numbers[at], np.uint64(marks.MARK_NO_MAPPING))
-        if not is_low.all():
-            numbers[addresses >> np.uint64(12) == _VSYSCALL_PAGE] = marks.MARK_VSYSCALL
-        codes = _codes(numbers, addresses + ranges.bases[at])
+        codes = np.empty(len(addresses), np.uint64)
+        for first in range(0, len(addresses), _PIECE):
+            piece = slice(first, first + _PIECE)
+            codes[piece] = _user_codes(addresses[piece], process_at[piece], ranges)
         if any(one.jit for one in located):
             self._name_jit(codes, addresses, process_at, located)
         return codes
@@ -163,6 +162,16 @@ class Locator:
                 number = self._places.number_of_name(pb.PLACE_KIND_BPF, part.name, part.tag)
             rows.append((part.start, part.end, number, -part.start % (1 << 64)))
         return _ranges(rows)
+
+
+def _user_codes(addresses: U64, process_at: Index, ranges: _Ranges) -> U64:
+    raised = addresses | process_at.astype(np.uint64) << np.uint64(ADDRESS_BITS)
+    is_low = addresses < np.uint64(1 << ADDRESS_BITS)
+    at = np.searchsorted(ranges.starts, raised, side="right") - 1
+    numbers = np.where(is_low & (raised < ranges.ends[at]), ranges.numbers[at], np.uint64(marks.MARK_NO_MAPPING))
+    if not is_low.all():
+        numbers[addresses >> np.uint64(12) == _VSYSCALL_PAGE] = marks.MARK_VSYSCALL
+    return _codes(numbers, addresses + ranges.bases[at])
 
 
 def _codes(numbers: U64, offsets: U64) -> U64:

@@ -20,7 +20,7 @@ from agent.kernel.c_types import TypeWriter
 from agent.kernel.helper_ids import HELPER_IDS
 from agent.kernel.refusal import KernelRefusal
 
-WRITER_VERSION = 8
+WRITER_VERSION = 9
 """Part of the cache key: raise it when the same BTF yields another tree."""
 
 # What the programs take apart, and what BCC's own headers hold by value.
@@ -136,7 +136,6 @@ def vmlinux_header(btf: Btf) -> str:
     flags = "#define EMBERWATCH_REGS_CSX 1\n" if _has_csx(btf) else ""
     flags += "#define EMBERWATCH_TASK_PT_REGS 1\n" if _has_helper(btf, "BPF_FUNC_task_pt_regs") else ""
     flags += "#define EMBERWATCH_TYPED_TASK 1\n" if _has_helper(btf, "BPF_FUNC_get_current_task_btf") else ""
-    flags += "#define EMBERWATCH_COPY_FROM_TASK 1\n" if _has_helper(btf, "BPF_FUNC_copy_from_user_task") else ""
     flags += "#define EMBERWATCH_SCHED_EXIT 1\n" if _has_tracepoint(btf, "sched_exit_tp") else ""
     flags += _file_times(btf)
     places = _per_cpu_places(btf)

@@ -16,7 +16,6 @@ from typing import Any
 
 from agent.errors import AgentError, KernelError
 from agent.kernel.headers import HeaderSource, ensure_header_tree, kernel_version
-from agent.kernel.sleepable import SLEEPABLE_ITERATOR, load_sleepable_iterator
 
 MISSING_BCC = "BCC's Python module is missing: apt-get install python3-bpfcc (the package `bcc` of PyPI is another program)"
 _LOG_TAIL_BYTES, _LOG_TAIL_LINES = 4096, 4
@@ -69,10 +68,7 @@ def _functions(bcc: Any, module: Any, spec: dict[str, Any], release: str) -> dic
     loaded = {}
     for name, kind in {**spec["functions"], **spec["optional"]}.items():
         try:
-            if kind == SLEEPABLE_ITERATOR:
-                loaded[name] = load_sleepable_iterator(name, module.dump_func(name.encode()))
-            else:
-                loaded[name] = module.load_func(name.encode(), getattr(bcc.BPF, kind)).fd
+            loaded[name] = module.load_func(name.encode(), getattr(bcc.BPF, kind)).fd
         except Exception as error:
             if name not in spec["optional"]:
                 raise KernelError(f"load {name} of {spec['source']} into Linux {release}: {error}") from error

@@ -60,10 +60,14 @@ def module_build_id(sources: KernelSources, name: bytes) -> tuple[pb.BuildIdKind
 
 
 def change_sign(sources: KernelSources) -> ChangeSign:
-    """The sign now. Reference counts, which change all the time, are left out."""
+    """The sign now."""
+    return ChangeSign(loaded_modules(sources), sources.bpf_programs())
+
+
+def loaded_modules(sources: KernelSources) -> tuple[bytes, ...]:
+    """ChangeSign.modules. Reference counts, which change all the time, are left out."""
     lines = [line.split() for line in _read(sources.modules, _MAX_MODULES_BYTES).split(b"\n")]
-    modules = tuple(b" ".join((f[0], f[1], f[4], f[5])) for f in lines if len(f) >= 6)
-    return ChangeSign(modules, sources.bpf_programs())
+    return tuple(b" ".join((f[0], f[1], f[4], f[5])) for f in lines if len(f) >= 6)
 
 
 def live_modules(sign: ChangeSign) -> frozenset[bytes] | None:

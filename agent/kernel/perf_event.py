@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import struct
+from functools import cache
 from pathlib import Path
 
 from agent.errors import KernelError
@@ -68,8 +69,9 @@ def online_cpus(path: Path = Path("/sys/devices/system/cpu/online")) -> frozense
         raise KernelError(f"cannot read {path}: {error.strerror}") from error
 
 
+@cache
 def possible_cpu_count(path: Path = Path("/sys/devices/system/cpu/possible")) -> int:
-    """How many values a per-CPU map holds."""
+    """How many values a per-CPU map holds; settled when the kernel boots, and asked for all the time."""
     try:
         return max(parse_cpu_list(path.read_text())) + 1
     except OSError as error:

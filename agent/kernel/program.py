@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door of this package for profilers: a loaded program, its maps and what it is attached to. They import nothing else of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,24 +16,23 @@ from agent.kernel.perf_event import possible_cpu_count
 from agent.kernel.release import running_release
 from agent.kernel.ring import RingReader
 from agent.kernel.spec import Hazard, LoadedProgram, ProgramSpec, ProgramType
-from agent.kernel.symbol_names import START_TIMEOUT_S, SymbolNames, symbol_names
+from agent.kernel.symbol_names import KernelSymbols
 from agent.kernel.system import require_supported_machine
 from agent.kernel.timers import CpuTimers
 from agent.kernel.unwind_maps import UNWIND_MAPS, UnwindMaps, Walker
 
 __all__ = [
     "BUFFERS",
-    "START_TIMEOUT_S",
     "UNWIND_MAPS",
     "BufferedMap",
     "CpuTimers",
     "Iterator",
+    "KernelSymbols",
     "MapShape",
     "Program",
     "ProgramSpec",
     "ProgramType",
     "RingReader",
-    "SymbolNames",
     "UnwindMaps",
     "Walker",
     "close",
@@ -43,7 +42,6 @@ __all__ = [
     "lookup",
     "possible_cpu_count",
     "read_all",
-    "symbol_names",
     "unwinding_denial",
     "update",
 ]
@@ -111,6 +109,10 @@ class Program:
         """Nanoseconds in a function and how often it ran, as far as it was measured."""
         info = bpf.program_info(self.function(function))
         return info.run_time_ns, info.runs
+
+    def missed_runs(self, functions: Iterable[str]) -> int:
+        """How often the kernel left one of these out since they were loaded, for it was running on that CPU already."""
+        return sum(bpf.program_info(self.function(function)).missed_runs for function in functions)
 
     def instructions(self, function: str) -> int:
         """Size after the verifier."""

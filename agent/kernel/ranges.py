@@ -17,6 +17,10 @@ class Ranges:
         """How many are free, in one piece or not."""
         return self._free_elements
 
+    def has_room(self, count: int) -> bool:
+        """Whether take() would find a range of `count` elements."""
+        return count == 0 or any(length >= count for _, length in self._free)
+
     def take(self, count: int) -> int | None:
         """Start of a range of `count` elements, None when no free one is as long."""
         if count == 0:

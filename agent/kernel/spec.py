@@ -15,8 +15,6 @@ class ProgramType(Enum):
     RAW_TRACEPOINT = "RAW_TRACEPOINT"
     ITERATOR = "TRACING"
     """Named bpf_iter__<what it goes through>."""
-    SLEEPABLE_ITERATOR = "SLEEPABLE_TRACING"
-    """An iterator that may wait for pages of user memory; no name of BCC's."""
 
 
 class Hazard(Enum):

@@ -109,6 +109,10 @@ class UnwindMaps:
         """Rows that a table could have now, if they lie together."""
         return self._free_rows.free_elements
 
+    def has_room(self, rows: int) -> bool:
+        """Whether there is a place for so many rows, before they are laid out."""
+        return self._free_rows.has_room(rows)
+
     @property
     def retired_rows(self) -> int:
         """Rows that will be free after settle()."""

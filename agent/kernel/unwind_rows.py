@@ -20,6 +20,7 @@ RULES = 1 << 16
 MOST_PAGES = 1 << 18
 """Of one table: 256 MiB of addresses. A file of which more is code, or whose code lies further apart, gets none."""
 _NUMBER_OF_UNSUPPORTED = 1
+_PIECE = 1 << 15
 
 U32 = npt.NDArray[np.uint32]
 
@@ -81,13 +82,25 @@ def pack_table(table: UnwindTable, numbers: RuleNumbers) -> PackedTable | None:
     if high - low >= MOST_PAGES or high >= 1 << 32:
         return None
     page_starts = np.arange(low, high + 2, dtype=np.uint64) << np.uint64(PAGE_SHIFT)
-    carried = np.searchsorted(addresses, page_starts[1:-1], side="right") - 1
-    is_carried = addresses[carried] != page_starts[1:-1]
-    order_of = np.concatenate((addresses, page_starts[1:-1][is_carried]))
-    rules = np.concatenate((table.rules, table.rules[carried[is_carried]]))
-    order = np.argsort(order_of, kind="stable")
-    lies = order_of[order]
-    offsets = (lies & np.uint64((1 << PAGE_SHIFT) - 1)).astype(np.uint32)
-    rows = offsets << np.uint32(16) | numbers.numbers(rules[order])
-    bounds = np.searchsorted(lies, page_starts).astype(np.uint32)
+    first_rows = np.searchsorted(addresses, page_starts)
+    is_carried = addresses[np.minimum(first_rows, len(addresses) - 1)] != page_starts
+    is_carried[[0, -1]] = False  # before all rows, and behind them
+    carried = first_rows[is_carried] - 1
+    own = _own_rows(table, numbers)
+    rows = np.empty(len(own) + len(carried), np.uint32)
+    is_own = np.ones(len(rows), np.bool_)
+    is_own[carried + 1 + np.arange(len(carried))] = False
+    rows[is_own] = own
+    rows[~is_own] = own[carried] & np.uint32(RULES - 1)
+    bounds = (first_rows + np.cumsum(is_carried) - is_carried).astype(np.uint32)
     return PackedTable(low, rows, bounds[:-1], np.diff(bounds))
+
+
+def _own_rows(table: UnwindTable, numbers: RuleNumbers) -> U32:
+    """The rows of a table without those at the starts of pages, in pieces: a file may have a million, and is rare."""
+    rows = np.empty(len(table.addresses), np.uint32)
+    for first in range(0, len(rows), _PIECE):
+        piece = slice(first, first + _PIECE)
+        offsets = (table.addresses[piece] & np.uint64((1 << PAGE_SHIFT) - 1)).astype(np.uint32)
+        rows[piece] = offsets << np.uint32(16) | numbers.numbers(table.rules[piece])
+    return rows

@@ -25,6 +25,8 @@ class BinaryCache:
         self._binaries: OrderedDict[FileKey, Binary] = OrderedDict()
         self._binaries_max = binaries_max
         self._files: dict[BinaryId, tuple[FileKey, ...]] = {}
+        self._stamps: dict[BinaryId, tuple[FileStamp, ...]] = {}
+        """What files_of answers: it is asked for every mapping of every process."""
         self._open: OrderedDict[BinaryId, int] = OrderedDict()
         self._open_max = open_max
         self._lock = threading.Lock()
@@ -59,15 +61,15 @@ class BinaryCache:
         return binary
 
     def open_binary(self, binary_id: BinaryId) -> int | None:
-        """A descriptor of its own for the caller, who closes it; None when the file is not kept any more."""
+        """A descriptor of its own for the caller, who closes it; None when the file is not kept any more. Raises OSError when there are no
+        descriptors left."""
         with self._lock:
             fd = self._open.get(binary_id)
             return None if fd is None else os.dup(fd)
 
     def files_of(self, binary_id: BinaryId) -> tuple[FileStamp, ...]:
         """The files that were found to be this binary, as they were then: each once, on however many devices it is seen."""
-        found = (FileStamp(inode, size, ctime_ns) for _, inode, size, _, ctime_ns in self._files.get(binary_id, ()))
-        return tuple(dict.fromkeys(found))
+        return self._stamps.get(binary_id, ())
 
     def release(self, binary_id: BinaryId) -> None:
         """The server has answered: the file need not be kept open."""
@@ -97,17 +99,20 @@ class BinaryCache:
 
     def _remember(self, key: FileKey, binary: Binary) -> None:
         self._binaries[key] = binary
-        self._files[binary.id] = (*self._files.get(binary.id, ()), key)
+        self._set_files(binary.id, (*self._files.get(binary.id, ()), key))
         if len(self._binaries) > self._binaries_max:
             self._forget(*self._binaries.popitem(last=False))
             self.evicted += 1
 
     def _forget(self, key: FileKey, binary: Binary) -> None:
-        left = tuple(each for each in self._files[binary.id] if each != key)
-        if left:
-            self._files[binary.id] = left
+        self._set_files(binary.id, tuple(each for each in self._files[binary.id] if each != key))
+
+    def _set_files(self, binary_id: BinaryId, keys: tuple[FileKey, ...]) -> None:
+        if keys:
+            self._files[binary_id] = keys
+            self._stamps[binary_id] = tuple(dict.fromkeys(FileStamp(inode, size, ctime_ns) for _, inode, size, _, ctime_ns in keys))
         else:
-            del self._files[binary.id]
+            del self._files[binary_id], self._stamps[binary_id]
 
     def _keep_open(self, binary_id: BinaryId, fd: int) -> None:
         with self._lock:

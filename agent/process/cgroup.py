@@ -8,6 +8,7 @@ have an id of 64 hex digits; lxc, nspawn and their like have names.
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 MAX_CGROUP_BYTES = 64 << 10
 _SHORT_ID_CHARS = 12
@@ -30,8 +31,10 @@ class CgroupNames:
     """systemd service without ".service" and without the instance of a template: getty@tty1.service is "getty"."""
 
 
+@lru_cache(maxsize=64)
 def parse_cgroup(raw: bytes) -> CgroupNames:
-    """Parse a whole cgroup file. The innermost container and the innermost unit count."""
+    """Parse a whole cgroup file. The innermost container and the innermost unit count. Processes of a group, which are many, have the same
+    text."""
     container = unit = b""
     for path in _paths(raw):
         for part in reversed(path.split(b"/")):

@@ -17,6 +17,9 @@ MAX_MAPPINGS = 16_384
 """Executable mappings kept of one process; the rest is counted as malformed."""
 _MAX_RANGE_BYTES = 34
 _NOT_EXECUTABLE = frozenset(bytes(letters) for letters in product(b"r-", b"w-", b"-", b"sp"))
+_HEX = rb"([0-9a-f]{1,16})"
+_FIELDS = re.compile(_HEX + rb"-" + _HEX + rb" \S+ " + _HEX + rb" " + _HEX + rb":" + _HEX + rb" ([0-9]{1,20})(?: +(.*))?", re.DOTALL)
+"""Blanks before the path are padding; those at its end stay, as they may be part of the name."""
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 _ADDRESS_END = 1 << 64
 
@@ -51,22 +54,15 @@ def parse_maps(raw: bytes) -> MapsParse:
 
 
 def _mapping(line: bytes) -> Mapping | None:
-    if len(line) > MAX_LINE_BYTES:
+    found = _FIELDS.fullmatch(line) if len(line) <= MAX_LINE_BYTES else None
+    if found is None:
         return None
-    fields = line.split(None, 5)
-    if len(fields) < 5:
+    start_hex, end_hex, offset_hex, major_hex, minor_hex, inode_text, path = found.groups()
+    start, end, offset, inode = int(start_hex, 16), int(end_hex, 16), int(offset_hex, 16), int(inode_text)
+    major, minor = int(major_hex, 16), int(minor_hex, 16)
+    if not 0 <= start < end <= _ADDRESS_END:
         return None
-    # split(None) strips blanks before the path; blanks at its end stay, as they may be part of the name.
-    path = fields[5] if len(fields) == 6 else b""
-    try:
-        start, end = (int(part, 16) for part in fields[0].split(b"-", 1))
-        major, minor = (int(part, 16) for part in fields[3].split(b":", 1))
-        offset, inode = int(fields[2], 16), int(fields[4])
-    except ValueError:
-        return None
-    if not 0 <= start < end <= _ADDRESS_END or offset < 0 or inode < 0:
-        return None
-    return Mapping(start, end, offset, (major, minor), inode, _unescaped(path))
+    return Mapping(start, end, offset, (major, minor), inode, _unescaped(path or b""))
 
 
 def _unescaped(path: bytes) -> bytes:

@@ -20,6 +20,7 @@ Ints = npt.NDArray[np.int64]
 Addresses = npt.NDArray[np.uint64]
 
 MAX_NAME_BYTES = 4096
+_PIECE_BYTES = 1 << 18
 _NOT_HEX = 255
 _HEX = np.full(256, _NOT_HEX, dtype=np.uint8)
 _HEX[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
@@ -66,25 +67,70 @@ class NamesInBlob(Sequence[bytes]):
 
 
 def parse_perf_map(raw: bytes, lines_max: int) -> PerfMapParse:
-    """Parse the first `lines_max` lines of `raw` (under 4 GiB); what stands behind the last newline is not read."""
-    text = np.frombuffer(raw, dtype=np.uint8)
-    line_ends = np.flatnonzero(text == ord("\n"))
-    is_truncated = len(line_ends) > lines_max
-    line_ends = line_ends[:lines_max]
-    line_starts = np.concatenate(([0], line_ends[:-1] + 1)) if len(line_ends) else line_ends
+    """Parse the first `lines_max` lines of `raw` (under 4 GiB); what stands behind the last newline is not read.
+
+    Whole lines are taken a piece at a time, so that no content makes arrays longer than a piece, but those of lines that are good.
+    """
+    pieces: list[_Lines] = []
+    at = lines = 0
+    while lines < lines_max and at < len(raw):
+        end = raw.rfind(b"\n", at, at + _PIECE_BYTES) + 1
+        if end:
+            pieces.append(_good_lines(raw, at, end, lines_max - lines))
+            lines += pieces[-1].count
+            at = pieces[-1].end
+        else:  # A line longer than a piece is none.
+            end = raw.find(b"\n", at + _PIECE_BYTES) + 1
+            lines += bool(end)
+            at = end or len(raw)
+    good = _joined(pieces)
+    ranges = _without_overlaps(good.starts, good.ends)
+    names = _names(raw, good.name_starts[ranges.lines], good.name_ends[ranges.lines])
+    is_truncated = lines == lines_max and raw.find(b"\n", at) >= 0
+    return PerfMapParse(PerfMap(ranges.starts, ranges.ends, names), lines - len(good.starts), is_truncated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Good lines of a piece: their ranges, and where their names stand in the whole text."""
+
+    starts: Addresses
+    ends: Addresses
+    name_starts: Ints
+    name_ends: Ints
+    count: int
+    """Good or not."""
+    end: int
+    """Where the next line begins."""
+
+
+def _good_lines(raw: bytes, at: int, end: int, lines_max: int) -> _Lines:
+    """Of the first `lines_max` lines of raw[at:end], which ends with a newline."""
+    text = np.frombuffer(raw, dtype=np.uint8, offset=at, count=end - at)
+    line_ends = np.flatnonzero(text == ord("\n"))[:lines_max]
+    line_starts = np.concatenate(([0], line_ends[:-1] + 1))
     blanks = np.append(np.flatnonzero(text == ord(" ")), [len(text), len(text)])
     first = np.searchsorted(blanks, line_starts)
     start_ends, size_ends = blanks[first], blanks[np.minimum(first + 1, len(blanks) - 1)]
     starts, is_start = _hex_numbers(text, line_starts, start_ends)
     sizes, is_size = _hex_numbers(text, start_ends + 1, size_ends)
     ends = starts + sizes
-    is_good = is_start & is_size & (size_ends + 1 < line_ends) & (ends > starts)
-    good = np.flatnonzero(is_good)
+    good = np.flatnonzero(is_start & is_size & (size_ends + 1 < line_ends) & (ends > starts))
     name_starts = size_ends[good] + 1
     name_ends = np.minimum(line_ends[good], name_starts + MAX_NAME_BYTES)
-    ranges = _without_overlaps(starts[good], ends[good])
-    names = _names(raw, name_starts[ranges.lines], name_ends[ranges.lines])
-    return PerfMapParse(PerfMap(ranges.starts, ranges.ends, names), len(line_ends) - len(good), is_truncated)
+    return _Lines(starts[good], ends[good], name_starts + at, name_ends + at, len(line_ends), at + int(line_ends[-1]) + 1)
+
+
+def _joined(pieces: Sequence[_Lines]) -> _Lines:
+    numbers, places = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    return _Lines(
+        starts=np.concatenate([numbers, *(piece.starts for piece in pieces)]),
+        ends=np.concatenate([numbers, *(piece.ends for piece in pieces)]),
+        name_starts=np.concatenate([places, *(piece.name_starts for piece in pieces)]),
+        name_ends=np.concatenate([places, *(piece.name_ends for piece in pieces)]),
+        count=sum(piece.count for piece in pieces),
+        end=pieces[-1].end if pieces else 0,
+    )
 
 
 def _names(raw: bytes, starts: Ints, ends: Ints) -> NamesInBlob:

@@ -6,9 +6,11 @@ symbolic link. What lies there from an earlier process of the same PID, or from 
 changes. A map is read again only when size or time changed, and never for more CPU than the settings allow.
 """
 
+import itertools
 import os
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +45,14 @@ class PerfMapState:
     not_before_s: float
     """When it may be read again."""
     size_bytes: int = 0
+    number: int = 0
+    """Of what is held; 0 for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    user: int
+    size_bytes: int
 
 
 class PerfMapFiles:
@@ -57,7 +67,9 @@ class PerfMapFiles:
         self._proc_root = proc_root
         self._now_s = now_s
         self._cpu_s = RateLimit(settings.perf_map_cpu_share_total, settings.perf_map_cpu_burst_s, now_s)
-        self._held_bytes = 0
+        self._held: dict[int, _Held] = {}
+        self._numbers = itertools.count(1)
+        self._given_up: set[int] = set()
         self.refused = 0
         """Wrong owner, no regular file, or no memory left for it."""
         self.truncated = 0
@@ -68,18 +80,16 @@ class PerfMapFiles:
 
     def state_at_first_sight(self, pid: int, namespace_pid: int, start_boot_ns: int, *, is_after_exec: bool) -> PerfMapState | None:
         """A state that keeps a map of somebody else from being read; None when there is none."""
-        try:
-            found = os.lstat(self._path(pid, namespace_pid))
-        except OSError:
+        found = self._look(pid, namespace_pid)
+        if found is None:
             return None
         is_older = found.st_mtime_ns + _OLDER_NS < self._boot_unix_ns() + start_boot_ns
         return PerfMapState(_key_of(found), None, self._now_s()) if is_older or is_after_exec else None
 
     def is_changed(self, pid: int, namespace_pid: int, state: PerfMapState | None) -> bool:
         """Whether there is something to read, by one look at the file. A map whose file is gone is kept: its code may still run."""
-        try:
-            found = os.lstat(self._path(pid, namespace_pid))
-        except OSError:
+        found = self._look(pid, namespace_pid)
+        if found is None:
             return False
         if state is not None and _key_of(found) == state.key:
             return False
@@ -90,39 +100,74 @@ class PerfMapFiles:
 
     def read(self, directory: ProcessDirectory, namespace_pid: int, state: PerfMapState | None) -> PerfMapState | None:
         """Read the map after is_changed said so; `state` again when the file is gone by now."""
-        fd = self._open(directory, b"/tmp/perf-%d.map" % namespace_pid)
+        fd = self._open(directory, namespace_pid)
         if fd is None:
             return state
         try:
             found = os.fstat(fd)
+            self.forget(state)
             if found.st_uid != directory.effective_uid():
                 self.refused += 1
-                return self._replaced(state, PerfMapState(_key_of(found), None, self._now_s()))
-            return self._replaced(state, self._parsed(fd, found))
+                return PerfMapState(_key_of(found), None, self._now_s())
+            return self._held_state(self._parsed(fd, found), found.st_uid)
         finally:
             os.close(fd)
 
     def forget(self, state: PerfMapState | None) -> None:
         """The process is gone; its map takes no memory any more."""
-        self._held_bytes -= state.size_bytes if state is not None else 0
+        if state is not None:
+            self._held.pop(state.number, None)
+            self._given_up.discard(state.number)
 
-    def _path(self, pid: int, namespace_pid: int) -> str:
-        return f"{self._proc_root}/{pid}/root/tmp/perf-{namespace_pid}.map"
+    def take_given_up(self) -> frozenset[int]:
+        """Numbers of states whose map has to go since the last call, for others to have room."""
+        given_up, self._given_up = frozenset(self._given_up), set()
+        return given_up
 
-    def _replaced(self, old: PerfMapState | None, new: PerfMapState) -> PerfMapState:
-        self.forget(old)
-        if self._held_bytes + new.size_bytes > self._settings.perf_map_total_bytes:
+    def without_map(self, state: PerfMapState) -> PerfMapState:
+        """The state of a map that was given up: it names nothing until it changes."""
+        return replace(state, perf_map=None, size_bytes=0, number=0)
+
+    def _held_state(self, state: PerfMapState, user: int) -> PerfMapState:
+        """Hold a map. Where there is no room the user who holds the most gives up the largest, which may be this one."""
+        if not state.size_bytes:
+            return state
+        state = replace(state, number=next(self._numbers))
+        self._held[state.number] = _Held(user, state.size_bytes)
+        while sum(held.size_bytes for held in self._held.values()) > self._settings.perf_map_total_bytes:
+            of_user: Counter[int] = Counter()
+            for held in self._held.values():
+                of_user[held.user] += held.size_bytes
+            most = max(of_user, key=lambda user: of_user[user])
+            largest = max((n for n, held in self._held.items() if held.user == most), key=lambda number: self._held[number].size_bytes)
+            del self._held[largest]
             self.refused += 1
-            return replace(new, perf_map=None, size_bytes=0)
-        self._held_bytes += new.size_bytes
-        return new
+            if largest == state.number:
+                state = self.without_map(state)
+            else:
+                self._given_up.add(largest)
+        return state
 
-    def _open(self, directory: ProcessDirectory, path: bytes) -> int | None:
+    def _look(self, pid: int, namespace_pid: int) -> os.stat_result | None:
+        """What lies there, as the process itself sees it: links of its root lead into its root."""
+        try:
+            root_fd = os.open(f"{self._proc_root}/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        path_fd = find_in_root(root_fd, _path(namespace_pid))
+        os.close(root_fd)
+        if path_fd is None:
+            return None
+        found = os.fstat(path_fd)
+        os.close(path_fd)
+        return found
+
+    def _open(self, directory: ProcessDirectory, namespace_pid: int) -> int | None:
         try:
             root_fd = os.open(b"root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory.fd)
         except OSError:
             return None
-        path_fd = find_in_root(root_fd, path)
+        path_fd = find_in_root(root_fd, _path(namespace_pid))
         os.close(root_fd)
         if path_fd is None:
             return None
@@ -173,6 +218,10 @@ def _read(fd: int, limit_bytes: int) -> bytes:
         # What was read up to here is whole lines and a cut one, which is not used.
         return b"".join(pieces)
     return b"".join(pieces)
+
+
+def _path(namespace_pid: int) -> bytes:
+    return b"/tmp/perf-%d.map" % namespace_pid
 
 
 def _key_of(found: os.stat_result) -> FileKey:

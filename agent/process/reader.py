@@ -95,12 +95,12 @@ class ProcessReader:
             if stat.is_kernel_thread:
                 return Sight(Fate.KERNEL, b"kernel")
             if not stat.is_dead:
-                return self._sight(leader, stat.comm)
+                return self._sight(leader, stat.comm, _image(leader, stat))
             thread = leader.live_thread(self._proc_root)
             if thread is None:
                 return Sight(Fate.EXITED)
             with thread:
-                return self._sight(thread, stat.comm)
+                return self._sight(thread, stat.comm, current_image(thread))
 
     def open_same(self, key: ProcessKey, image: Image) -> ProcessDirectory | None:
         """The directory of a process that still runs `image`; the caller closes it."""
@@ -110,7 +110,8 @@ class ProcessReader:
             if stat.is_dead:
                 leader, directory = directory, directory.live_thread(self._proc_root)
                 os.close(leader.fd)
-            if directory is not None and current_image(directory) == image:
+                stat = directory.stat() if directory is not None else None
+            if directory is not None and stat is not None and _image(directory, stat) == image:
                 return directory
         if directory is not None:
             os.close(directory.fd)
@@ -159,14 +160,14 @@ class ProcessReader:
                 self._snapshots.popitem(last=False)
         return Mapped(digest, fixed_pages, mappings)
 
-    def _sight(self, directory: ProcessDirectory, comm: bytes) -> Sight | None:
+    def _sight(self, directory: ProcessDirectory, comm: bytes, image: Image | None) -> Sight | None:
         for _ in range(_ATTEMPTS):
-            image = current_image(directory)
             names = ServiceNames(directory, comm)
             mapped = self.mapped(directory)
             if image is None or mapped is None:
                 return Sight(Fate.EXITED)
-            if image.is_whole and current_image(directory) == image:
+            image_before, image = image, current_image(directory)
+            if image_before.is_whole and image_before == image:
                 exe = directory.link(b"exe")
                 main_binary = next((m.binary for m in mapped.mappings if m.mapping.path == exe), None)
                 return Sight(Fate.ALIVE, names.service, names.version(main_binary), image, mapped, directory.namespace_pid())

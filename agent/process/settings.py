@@ -20,11 +20,11 @@ class ProcessSettings:
     """Descriptors of binaries kept for upload."""
     reread_s: float = 60.0
     """Mappings are read again at this age even when nothing tells that they changed."""
-    perf_map_file_bytes: int = 64 << 20
+    perf_map_file_bytes: int = 32 << 20
     """Most that is read of one perf map."""
     perf_map_lines: int = 1_000_000
     perf_map_total_bytes: int = 64 << 20
-    """Most memory of all perf maps together."""
+    """Most memory of all perf maps together: beyond, the user who holds the most gives up the largest."""
     perf_map_cpu_share: float = 0.002
     """Most of one CPU that the perf map of one process may take; a map that costs 20 ms is read every 10 s at most."""
     perf_map_cpu_share_total: float = 0.01

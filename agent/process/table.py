@@ -273,11 +273,24 @@ class ProcessTable:
                 self._counts.maps_reread += 1
             if has_new_perf_map:
                 entry.perf = self._perf_maps.read(directory, entry.namespace_pid, entry.perf)
+                self._give_up_perf_maps()
         if (entry.mapped.digest, entry.perf) != before:
             perf_map = entry.perf.perf_map if entry.perf is not None else None
             mappings = with_jit(entry.mapped.mappings, perf_map)
             entry.process = replace(entry.process, mappings=mappings, perf_map=perf_map, generation=entry.process.generation + 1)
             self._note(key)
+
+    def _give_up_perf_maps(self) -> None:
+        """Let go of the maps that had to make room for another."""
+        given_up = self._perf_maps.take_given_up()
+        if not given_up:
+            return
+        for key, entry in self._entries.items():
+            if entry.perf is not None and entry.perf.number in given_up and entry.mapped is not None:
+                entry.perf = self._perf_maps.without_map(entry.perf)
+                process = entry.process
+                entry.process = replace(process, mappings=entry.mapped.mappings, perf_map=None, generation=process.generation + 1)
+                self._note(key)
 
     def _note(self, key: ProcessKey) -> None:
         if self._changed is not None:

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Protocol, Self
 
 from agent.kernel import program as kernel
-from agent.kernel.program import Program, ProgramSpec, ProgramType, SymbolNames
+from agent.kernel.program import KernelSymbols, Program, ProgramSpec, ProgramType
 from agent.records.drain import Stacks
 from agent.records.event_drain import EventDrain
 from agent.records.limit import Limit
@@ -56,8 +56,8 @@ class EventHost:
     program: Program
     settings: EventSettings
     now_ns: Callable[[], int]
-    symbols: SymbolNames
-    """What kallsyms said at the start: where named data of the kernel lies."""
+    symbols: KernelSymbols
+    """Names of the kernel's code and data."""
 
     def install_finisher(self, scratch: Scratch, function: str) -> None:
         """Have `function` called when a walk of `scratch` has ended."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from agent import health
-from agent.clock import Clock, next_boundary_ns
+from agent.clock import Clock, Moment, next_boundary_ns
 from agent.collect.class_overrides import ClassOverrides
 from agent.collect.encode import Numbering, parcels_from_batch
 from agent.collect.window import WindowBuilder
@@ -34,6 +34,7 @@ from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Process, ProcessKey
 from agent.records.window import WindowFacts, WindowTime
 from agent.runner.addresses import HostAddresses
+from agent.runner.data_lock import DataLock
 from agent.runner.identity import agent_id, read_machine_id
 from agent.runner.lifeline import Lifeline
 from agent.runner.own_cost import OwnCost, give_back_code, give_back_memory
@@ -99,6 +100,7 @@ class Collector:
     def _start(self, closing: ExitStack) -> None:
         settings, data = self._settings, Path(self._settings.data_dir)
         cache = Path(settings.cache_dir) if settings.cache_dir else data
+        closing.callback(DataLock(data).release)
         identity = agent_id(data, read_machine_id())
         client = Client(settings.server, insecure=settings.insecure)
         closing.callback(client.close)
@@ -131,6 +133,7 @@ class Collector:
         self._spool = Spool(data / "spool", lambda: self._clock.unix_ns() / 1e9, limits)
         self._uploader = Uploader(client.upload, Sources(self._processes, lambda: self._layout, write_kallsyms, data))
         self._sender = Sender(self._spool, client.push, identity, self._on_answer)
+        self._sender_state = self._sender.state()
         self._own_cost = OwnCost(self._profiler.bpf_run_time_ns, self._suite.map_bytes)
         self._uploader.start()
         closing.callback(self._uploader.close, 1.0)
@@ -154,16 +157,25 @@ class Collector:
 
     def _until(self, end_unix_ns: int, lifeline: Lifeline) -> None:
         """Meet new processes until the window is over, or the run."""
+        moment = Moment(self._clock, end_unix_ns)
         while not lifeline.is_over:
-            left_s = (end_unix_ns - self._clock.unix_ns()) / 1e9
+            left_s = moment.left_s()
             if left_s <= 0:
                 return
             again_s, tick_s = self._again_s(), self._suite.tick()
+            self._give_back_memory()
             is_told = lifeline.wait(min(wait_s for wait_s in (left_s + _LATE_S, again_s, tick_s) if wait_s is not None))
             if is_told or again_s is not None:
                 self._meet()
                 if self._unwinder is not None:
                     self._unwinder.catch_up()
+
+    def _give_back_memory(self) -> None:
+        """Once a window, when it was sent, or could not be: what was freed of its making is used again for that."""
+        state = self._sender.state()
+        if state != self._sender_state:
+            self._sender_state = state
+            give_back_memory()
 
     def _meet(self) -> None:
         """Take note of the processes that the kernel has told of."""
@@ -201,7 +213,6 @@ class Collector:
         self._processes.forget_dead()
         if self._unwinder is not None:
             self._unwinder.end_window(samples_by_process(drain))
-        give_back_memory()
         self._windows += 1
         if self._windows % _CODE_EVERY_WINDOWS == 1:
             give_back_code()

@@ -128,8 +128,9 @@ class ResidentTables:
 
     def end_window(self, samples: Mapping[ProcessKey, int]) -> set[ProcessKey]:
         """Count use, free what is unused, make room; gives the processes whose walks change. Call it after the maps have settled."""
+        sampled = frozenset(samples)
         for table in list(self._tables.values()):
-            table.samples = table.samples / 2 + sum(samples.get(key, 0) for key in table.users)
+            table.samples = table.samples / 2 + sum(samples[key] for key in table.users & sampled)
             table.unused_windows = 0 if table.users else table.unused_windows + 1
             if table.unused_windows > UNUSED_WINDOWS:
                 self._take_out(table)
@@ -139,7 +140,8 @@ class ResidentTables:
         waiting = sorted((t for t in self._tables.values() if t.rows_wanted and t.users), key=lambda t: -t.samples)
         changed: set[ProcessKey] = set()
         for table in waiting[:_MOST_PLACED]:
-            self._ask(table)
+            if self._maps.has_room(table.rows_wanted):  # To lay out a table of 800,000 rows costs 30 ms, to load it as much again.
+                self._ask(table)
             if table.rows_wanted:
                 changed |= self._make_room(table)
             else:
@@ -153,12 +155,7 @@ class ResidentTables:
         return TableCounts(len(here), sum(place.row_count for place in here), counts.evicted, counts.no_room, counts.missing)
 
     def _ask(self, table: _Table) -> None:
-        fd = self._open_binary(table.binary)
-        try:
-            answer = self._source.get(table.binary.id, fd)
-        finally:
-            if fd is not None:
-                os.close(fd)
+        answer = self._answer(table.binary)
         self._waiting.discard(table.binary.id)
         if isinstance(answer, UnwindTable):
             self._place(table, answer)
@@ -170,6 +167,18 @@ class ResidentTables:
         if answer not in (TableMiss.PENDING, TableMiss.NO_RULES):
             self._counts.missing += 1
             log.warning("no unwind table path=%s reason=%s", table.binary.path.decode("utf-8", "replace"), answer.name)
+
+    def _answer(self, binary: Binary) -> UnwindTable | TableMiss:
+        try:
+            fd = self._open_binary(binary)
+        except OSError as error:
+            log.warning("binary not opened path=%s reason=%s", binary.path.decode("utf-8", "replace"), error.strerror)
+            return TableMiss.PENDING  # No descriptors or no memory left: it is asked for again.
+        try:
+            return self._source.get(binary.id, fd)
+        finally:
+            if fd is not None:
+                os.close(fd)
 
     def _place(self, table: _Table, found: UnwindTable) -> None:
         packed = self._maps.pack(found)

@@ -51,8 +51,10 @@ class Sources:
 class Uploader:
     """`want` may be called from any thread."""
 
-    def __init__(self, upload: Callable[[Upload], symbols_pb2.UploadResponse], sources: Sources) -> None:
+    def __init__(self, upload: Callable[[Upload], symbols_pb2.UploadResponse], sources: Sources, retry_s: float = _RETRY_S) -> None:
+        """After a failure that may pass nothing is uploaded for `retry_s`."""
         self._upload = upload
+        self._retry_s = retry_s
         self._sources = sources
         self._waiting: queue.Queue[symbols_pb2.SymbolRequest | None] = queue.Queue(_MOST_WAITING)
         self._asked: set[bytes] = set()
@@ -108,10 +110,17 @@ class Uploader:
                 self._send_binary(request)
         except PushRejected as error:
             log.warning("upload refused build_id=%s error=%s", request.id.build_id.hex(), error)
-        except PushDelayed as error:
+        except (PushDelayed, OSError) as error:  # The disk or the descriptors may have room again later.
             log.info("upload put off build_id=%s error=%s", request.id.build_id.hex(), error)
-            self._closing.wait(_RETRY_S)
-            self._asked.discard(request.SerializeToString(deterministic=True))
+            self._put_off(request)
+        except Exception:
+            log.exception("upload failed build_id=%s", request.id.build_id.hex())
+            self._put_off(request)
+
+    def _put_off(self, request: symbols_pb2.SymbolRequest) -> None:
+        """Wait, then serve it again when the server asks again."""
+        self._closing.wait(self._retry_s)
+        self._asked.discard(request.SerializeToString(deterministic=True))
 
     def _send_kallsyms(self, request: symbols_pb2.SymbolRequest) -> None:
         wanted = _binary_id(request)

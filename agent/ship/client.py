@@ -38,9 +38,9 @@ _FINAL: dict[grpc.StatusCode, LossReason] = {
     grpc.StatusCode.INVALID_ARGUMENT: marks.LOSS_REASON_REJECTED_MALFORMED,
     grpc.StatusCode.FAILED_PRECONDITION: marks.LOSS_REASON_REJECTED_LIMIT,
     grpc.StatusCode.OUT_OF_RANGE: marks.LOSS_REASON_REJECTED_TIME,
-    grpc.StatusCode.PERMISSION_DENIED: marks.LOSS_REASON_REJECTED_AUTH,
 }
-"""Sending the same again would be refused again. All other codes say that a later try may pass."""
+"""Sending the same again would be refused again. All other codes say that a later try may pass: also those of rights, which a proxy in
+between may lack for an hour."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ class Sender:
             self._spool.acknowledge(record)
             return Step.DAMAGED
         try:
-            sent_bytes = self._send(parcel)
+            attempt, response, sent_bytes = self._send(parcel)
         except PushRejected as error:
             log.error("window refused sequence=%d samples=%d error=%s", parcel.sequence, parcel.samples, error)
             self._refuse(record, str(error), error.reason)
@@ -139,12 +139,16 @@ class Sender:
         except PushDelayed as error:
             self._note_delay(str(error))
             return Step.DELAYED
+        except MemoryError:
+            self._note_delay("not enough memory to send a window")
+            return Step.DELAYED
         except Exception:
             log.exception("window cannot be sent and is laid aside sequence=%d samples=%d", parcel.sequence, parcel.samples)
             self._refuse(record, "internal error, see the log", marks.LOSS_REASON_REJECTED_MALFORMED)
             return Step.REJECTED
         self._spool.acknowledge(record)
         self._newest_tried = record
+        self._take(attempt, response)
         if self._state.failures_in_a_row:
             log.info("server takes windows again waiting=%d", self._spool.state().records)
         self._state = SenderState(self._state.sent_records + 1, self._state.sent_bytes + sent_bytes, 0, "")
@@ -157,8 +161,9 @@ class Sender:
             return newest
         return self._spool.oldest()
 
-    def _send(self, parcel: Parcel) -> int:
-        """Push a parcel, in full when the server does not know keys that we thought it knows. Answers the bytes of the payload."""
+    def _send(self, parcel: Parcel) -> tuple[Stripped, collector_pb2.PushResponse, int]:
+        """Push a parcel, in full when the server does not know keys that we thought it knows. Gives what was sent at last, the answer, and
+        the bytes of the payload."""
         attempt = stripped(batch_from_parcel(parcel), self._hasher, self._known)
         request = self._request(parcel, attempt)
         response = self._push(request)
@@ -167,13 +172,19 @@ class Sender:
             attempt = whole(batch_from_parcel(parcel), self._hasher)
             request = self._request(parcel, attempt)
             response = self._push(request)
-        if response.status == collector_pb2.PUSH_STATUS_STORED:
-            self._learn(attempt, response)
-        elif response.status != collector_pb2.PUSH_STATUS_DUPLICATE:
+        if response.status not in {collector_pb2.PUSH_STATUS_STORED, collector_pb2.PUSH_STATUS_DUPLICATE}:
             raise PushDelayed(f"the server answered {response.status} to a window with all its frames")
-        if self._on_answer is not None:
-            self._on_answer(response)
-        return len(request.payload)
+        return attempt, response, len(request.payload)
+
+    def _take(self, attempt: Stripped, response: collector_pb2.PushResponse) -> None:
+        """Use what an answer says. The window is stored: a fault in here loses nothing of it."""
+        try:
+            if response.status == collector_pb2.PUSH_STATUS_STORED:
+                self._learn(attempt, response)
+            if self._on_answer is not None:
+                self._on_answer(response)
+        except Exception:
+            log.exception("an answer of the server was not used")
 
     def _request(self, parcel: Parcel, attempt: Stripped) -> collector_pb2.PushRequest:
         payload, raw_size_bytes, raw_crc32 = parcel.payload, parcel.raw_size_bytes, parcel.raw_crc32

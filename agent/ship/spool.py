@@ -8,6 +8,7 @@ checksums moves to quarantine/ and its samples are counted. When the disk refuse
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 _QUARANTINE = "quarantine"
 _TEMPORARY = ".writing"
+_LEAST_LEFT_S = 3600
+"""What a record of an earlier run is kept for at least: how old it is only the wall clock tells, which may have been set since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,19 @@ class SpoolState:
 class Spool:
     """All methods may be called from any thread."""
 
-    def __init__(self, directory: Path, now_unix_s: Callable[[], float], limits: SpoolLimits | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        now_unix_s: Callable[[], float],
+        limits: SpoolLimits | None = None,
+        boot_s: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME),
+    ) -> None:
+        """`boot_s` is a clock that nobody sets, by which records age; `now_unix_s` is asked once, about what an earlier run left."""
         self._directory = directory
         self._now_unix_s = now_unix_s
+        self._boot_s = boot_s
+        self._too_old_s: dict[RecordId, float] = {}
+        """When each record is too old, on that clock."""
         self._limits = limits or SpoolLimits()
         self._lock = threading.RLock()
         self._sizes: dict[RecordId, int] = {}
@@ -68,6 +81,7 @@ class Spool:
         """Keep a parcel. When this returns it is on the disk, or in memory when the disk refuses."""
         record = id_of_parcel(parcel)
         with self._lock:
+            self._too_old_s[record] = self._boot_s() + self._limits.age_s
             try:
                 self._write(record, bytes_from_parcel(parcel))
                 self._log_disk(is_refused=False, error=None)
@@ -155,6 +169,8 @@ class Spool:
                     record = id_from_file_name(entry.name)
                     if record is not None and entry.is_file(follow_symlinks=False):
                         self._sizes[record] = entry.stat(follow_symlinks=False).st_size
+                        left_s = self._limits.age_s - (self._now_unix_s() - record.end_unix_s)
+                        self._too_old_s[record] = self._boot_s() + min(max(left_s, _LEAST_LEFT_S), self._limits.age_s)
                     elif entry.name.endswith(_TEMPORARY):
                         _unlink(self._directory / entry.name)
         except OSError as error:
@@ -182,16 +198,18 @@ class Spool:
 
     def _evict(self) -> None:
         """Drop the oldest until all bounds hold; what is being sent right now stays."""
-        eldest_s = self._now_unix_s() - self._limits.age_s
+        now_s = self._boot_s()
+        self._too_old_s = {record: at_s for record, at_s in self._too_old_s.items() if record in self._sizes or record in self._memory}
+        too_old = {record for record, at_s in self._too_old_s.items() if now_s > at_s}
         disk_bytes = sum(self._sizes.values())
-        if disk_bytes > self._limits.disk_bytes or any(record.end_unix_s < eldest_s for record in self._sizes):
+        if disk_bytes > self._limits.disk_bytes or too_old:
             for record in sorted(self._sizes):
-                if record != self._in_flight and (disk_bytes > self._limits.disk_bytes or record.end_unix_s < eldest_s):
+                if record != self._in_flight and (disk_bytes > self._limits.disk_bytes or record in too_old):
                     disk_bytes -= self._sizes.pop(record)
                     _unlink(self._directory / record.file_name)
                     self._count_evicted(record)
         for record in sorted(self._memory):
-            if record != self._in_flight and (self._memory_bytes() > self._limits.memory_bytes or record.end_unix_s < eldest_s):
+            if record != self._in_flight and (self._memory_bytes() > self._limits.memory_bytes or record in too_old):
                 del self._memory[record]
                 self._count_evicted(record)
 

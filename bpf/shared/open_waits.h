@@ -4,8 +4,8 @@
  * When the gate has opened: what every thread does of which no event has told since. Else one that sleeps already would not be known until
  * it is woken, and one whose entry is of an earlier time would count as what it did then.
  *
- * At the end of a window: stacks of waits that are still open, for nobody comes back to be asked. The iterator may sleep, and so reads the
- * memory of other processes. Each wait is visited once, or until there are tables for its process; at most as many in a row as the collector
+ * At the end of a window: stacks of waits that are still open, for nobody comes back to be asked. They are read from memory as far as they are
+ * in it (shared/resident.h). Each wait is visited once, or until there are tables for its process; at most as many in a row as the collector
  * allows. The kernel calls the program again for the same task when it answers 1: UNWIND_STEP frames at a time, like the tail calls elsewhere.
  *
  * Needs: Linux 6.15 (before, a thread's stack is taken as it leaves). Cost: under a microsecond a thread, ten for each walk. */
@@ -29,7 +29,7 @@ struct open_walk {
 /* Key: 0. */
 BPF_ARRAY(open_walk, struct open_walk, 1);
 
-#if defined(EMBERWATCH_SCHED_EXIT) && defined(EMBERWATCH_COPY_FROM_TASK)
+#ifdef EMBERWATCH_SCHED_EXIT
 
 static __always_inline bool is_wait_without_stack(struct thread *thread, struct task_struct *task, struct wait_settings *setting)
 {
@@ -39,6 +39,13 @@ static __always_inline bool is_wait_without_stack(struct thread *thread, struct 
 		return false; /* nobody looked as it went on */
 	return thread->state == THREAD_BLOCKED && (thread->stack_since_ns != thread->since_ns || thread->is_provisional) &&
 	       past(bpf_ktime_get_ns(), from_ns) >= setting->threshold_ns;
+}
+
+/* Whether the task has been asleep since the walk began: what was read is what is there, and its memory too. */
+static __always_inline bool sleeps_on(struct task_struct *task, struct thread *thread, struct open_walk *walk)
+{
+	return thread->state == THREAD_BLOCKED && thread->since_ns == walk->since_ns && load_u32(&task->__state) &&
+	       load_u64(&task->nvcsw) == thread->voluntary_switches;
 }
 
 static __always_inline u32 state_of_task(struct task_struct *task, u64 state)
@@ -136,15 +143,19 @@ int bpf_iter__task(struct bpf_iter__task *ctx)
 	struct wait_settings *setting = wait_settings.lookup(&zero);
 	struct settings *limits = settings.lookup(&zero);
 	struct wait_counts *counts = wait_counts.lookup(&zero);
+	struct direct_map *map = direct_map.lookup(&zero);
 	struct stack_home home = {};
+	struct other_memory other = {};
 	struct thread *thread;
 	bool is_unwinding = limits && limits->is_unwinding;
 	s16 error = 0;
 	u64 hash;
 	u32 tid, stop;
 
-	if (!task || !walk || !setting || !counts || !limits)
+	if (!task || !walk || !setting || !counts || !limits || !map)
 		return 0;
+	if ((!map->start || map->window != setting->window) && has_direct_map(map))
+		map->window = setting->window;
 	tid = load_u32(&task->pid);
 	if (setting->is_beginning) {
 		/* Not the idle ones, nor those about to be gone; of a cgroup only the current task can be told. */
@@ -169,12 +180,14 @@ int bpf_iter__task(struct bpf_iter__task *ctx)
 			return 0;
 		}
 	}
-	stop = walk_frames(&walk->at, &walk->stack, task);
+	other.memory = (struct mm_struct *)load_u64(&task->mm);
+	other.direct_map = map->start;
+	stop = walk_frames(&walk->at, &walk->stack, &other);
 	if (!stop)
 		return 1;
 	walk->stack.stop = walk->at.process.count ? final_stop(&walk->at, stop, task) : STOP_NO_TABLE;
 	hash = keep_stack(&walk->stack, &home, &error);
-	if (thread->state == THREAD_BLOCKED && thread->since_ns == walk->since_ns)
+	if (sleeps_on(task, thread, walk))
 		keep_own(thread, walk, hash, error, walk->stack.stop == STOP_NO_TABLE && is_unwinding);
 	return 0;
 }

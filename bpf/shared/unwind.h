@@ -10,6 +10,7 @@
 #define EMBERWATCH_UNWIND_H
 
 #include "shared/home.h"
+#include "shared/resident.h"
 
 enum {
 	UNWIND_STEP = 32,
@@ -128,13 +129,11 @@ BPF_HASH(unwind_files, struct file_key, struct unwind_file, UNWIND_FILES);
 /* Key: enum scratch. The walk under way. */
 BPF_PERCPU_ARRAY(unwinding, struct unwinding, SCRATCHES);
 
-/* Of the current task when `task` is 0; of another one a program may read that can sleep. */
-static __always_inline bool read_user(u64 *value, u64 addr, struct task_struct *task)
+/* Of the current task, or of the memory of another one (resident.h). */
+static __always_inline bool read_user(u64 *value, u64 addr, struct other_memory *other)
 {
-#ifdef EMBERWATCH_COPY_FROM_TASK
-	if (task)
-		return !bpf_copy_from_user_task(value, sizeof(*value), (void *)addr, task, 0);
-#endif
+	if (other)
+		return read_resident(value, addr, other->memory, other->direct_map);
 	return !bpf_probe_read_user(value, sizeof(*value), (void *)addr);
 }
 
@@ -231,11 +230,11 @@ static __always_inline u32 choose_rule(struct unwinding *at, u32 *stop)
 	return RULE_FRAME_POINTER;
 }
 
-static __always_inline u32 leave_signal_frame(struct unwinding *at, struct task_struct *task)
+static __always_inline u32 leave_signal_frame(struct unwinding *at, struct other_memory *other)
 {
 	u64 sp = at->sp;
 
-	if (!read_user(&at->ip, sp + SIGNAL_IP, task) || !read_user(&at->bp, sp + SIGNAL_BP, task) || !read_user(&at->sp, sp + SIGNAL_SP, task))
+	if (!read_user(&at->ip, sp + SIGNAL_IP, other) || !read_user(&at->bp, sp + SIGNAL_BP, other) || !read_user(&at->sp, sp + SIGNAL_SP, other))
 		return STOP_UNREADABLE;
 	at->is_exact = 1;
 	at->has_registers = 0;
@@ -258,7 +257,7 @@ static __always_inline u64 frame_in_register(struct unwinding *at, u64 offset)
 }
 
 /* From a frame to its caller. Returns 0 to go on, or why there is none. */
-static __always_inline u32 leave_frame(struct unwinding *at, struct task_struct *task)
+static __always_inline u32 leave_frame(struct unwinding *at, struct other_memory *other)
 {
 	u32 stop = STOP_NONE, rule = choose_rule(at, &stop);
 	u32 kind = rule & RULE_KIND_MASK, bp_words = rule >> RULE_BP_SHIFT;
@@ -274,13 +273,13 @@ static __always_inline u32 leave_frame(struct unwinding *at, struct task_struct 
 	} else if (kind == RULE_PLT) {
 		frame_addr = at->sp + 8 + ((at->ip & 15) >= offset ? 8 : 0);
 	} else if (kind == RULE_SIGNAL) {
-		return leave_signal_frame(at, task);
+		return leave_signal_frame(at, other);
 	} else if (kind == RULE_DEREF && rule & RULE_SP_BASE) {
-		if (!read_user(&frame_addr, at->sp + deref_offset, task))
+		if (!read_user(&frame_addr, at->sp + deref_offset, other))
 			return STOP_UNREADABLE;
 		frame_addr += 8;
 	} else if (kind == RULE_DEREF) {
-		if (!read_user(&frame_addr, at->bp + deref_offset, task) || !read_user(&bp, at->bp, task))
+		if (!read_user(&frame_addr, at->bp + deref_offset, other) || !read_user(&bp, at->bp, other))
 			return STOP_UNREADABLE;
 		bp_words = 0;
 	} else if (kind == RULE_UNSUPPORTED) {
@@ -290,7 +289,7 @@ static __always_inline u32 leave_frame(struct unwinding *at, struct task_struct 
 	} else {
 		return STOP_BOTTOM;
 	}
-	if (!read_user(&ip, frame_addr - 8, task) || (bp_words && !read_user(&bp, frame_addr - 8 * (u64)bp_words, task)))
+	if (!read_user(&ip, frame_addr - 8, other) || (bp_words && !read_user(&bp, frame_addr - 8 * (u64)bp_words, other)))
 		return STOP_UNREADABLE;
 	if (!ip)
 		return STOP_ZERO_RETURN;
@@ -308,7 +307,7 @@ static __always_inline u32 leave_frame(struct unwinding *at, struct task_struct 
  * kept in any case; code that was mapped a moment ago may well be left by frame pointers.
  * After a signal the interrupted address is kept one higher, like a return address, so that all but the first are alike.
  * Returns 0 when there is more, STOP_LOOK where code is to be looked up first, or why the walk ended. */
-static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack, struct task_struct *task)
+static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack, struct other_memory *other)
 {
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < UNWIND_STEP; i++) {
@@ -332,7 +331,7 @@ static __always_inline u32 walk_frames(struct unwinding *at, struct stack *stack
 			return STOP_CAP;
 		stack->addresses[place] = kept;
 		stack->length = place + 1;
-		stop = leave_frame(at, task);
+		stop = leave_frame(at, other);
 		if (stop)
 			return stop;
 		at->is_looked = 0;

@@ -30,7 +30,7 @@ def create_app(services: AppServices) -> Flask:
 
     @app.get("/healthz")
     def health() -> Response:
-        status = services.health()
-        return json_response({"status": status}, 200 if status == "ok" else 503)
+        status, failing = services.health(), services.failing()
+        return json_response({"status": status} | ({"failing": failing} if failing else {}), 200 if status == "ok" else 503)
 
     return app

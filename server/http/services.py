@@ -23,6 +23,8 @@ class AppServices:
     """None leaves the routes of symbols out."""
     health: Callable[[], str] = lambda: "ok"
     """"ok", or what is wrong in words."""
+    failing: Callable[[], Mapping[str, str]] = field(default=dict)
+    """Tasks in the background that failed the last time, and why; questions are answered all the same."""
     counters: Callable[[], Mapping[str, float]] = field(default=dict)
     """Figures of other parts for /metrics, by name after "emberwatch_"; a name that ends in _total is a counter."""
     kind_totals: Callable[[], Mapping[tuple[str, str], Mapping[str, int]]] = field(default=dict)

@@ -22,6 +22,8 @@ from server.store.push import DecodedPush, PushAccount, PushEnvelope, PushHost
 BATCH_VERSION = 1
 _MOST_COUNT = 1 << 62
 _MOST_LOSSES = 1024
+_MOST_REASON = 0xFFFF
+"""Reasons stand in 16 bits where accounts are rolled up (server.store.segments)."""
 
 
 def decode_push(request: collector.PushRequest, received_unix_ns: int, limits: IngestLimits) -> DecodedPush:
@@ -97,6 +99,8 @@ def _account(account: pb.Account, limits: IngestLimits) -> PushAccount:
         losses[loss.reason] = losses.get(loss.reason, 0) + loss.value
     if min(losses, default=1) <= 0:
         raise BadRequest(f"an account of {kind} has a loss without a reason")
+    if max(losses, default=0) > _MOST_REASON:
+        raise BadRequest(f"an account of {kind} has a loss with reason {max(losses)}, which cannot be")
     counts = (account.expected, account.stored, account.idle, account.filtered, *losses.values())
     if max(counts) >= _MOST_COUNT >> 16:
         raise BadRequest(f"a count of {max(counts)} in the account of {kind} cannot be")

@@ -133,7 +133,8 @@ def compare(tree: NameTree, side_a: Side, side_b: Side) -> Diff:
     rows = np.flatnonzero(is_tested((a.total, b.total), sums, sides))
     rows = rows[(rows != ROOT) & ~_is_elsewhere(tree.flags[rows], (a.total[rows], b.total[rows]))]
     values = a.total[rows], b.total[rows]
-    estimates = tuple(_by_node(side, tree, rows) for side in sides)
+    stretch = _stretches(tree, rows)
+    estimates = tuple(_by_node(side, stretch, (rows, tree.end[rows])) for side in sides)
     return Diff(a, b, side_a, side_b, judge(rows, values, estimates, counting(values, sums, sides)))
 
 
@@ -258,13 +259,17 @@ def shaped(diff: Diff, shape: Shape) -> WeighedTree:
     return add_up(diff.tree, own.astype(np.int64))
 
 
-def _by_node(side: Side, tree: NameTree, rows: Indices) -> Estimate:
-    """Add up subtrees by replicate: stacks into the stretches between where subtrees start and end, then differences of prefix sums."""
-    is_edge = np.zeros(len(tree) + 1, np.int32)
-    is_edge[rows] = is_edge[tree.end[rows]] = 1
-    stretch = np.cumsum(is_edge)
+def _stretches(tree: NameTree, rows: Indices) -> Indices:
+    """Number, for each node, the stretches between where the subtrees of some rows start and end."""
+    is_edge = np.zeros(len(tree) + 1, np.bool_)
+    is_edge[rows] = is_edge[tree.end[rows]] = True
+    return np.cumsum(is_edge)
+
+
+def _by_node(side: Side, stretch: Indices, rows: tuple[Indices, Indices]) -> Estimate:
+    """Add up subtrees, of which first and end are given, by replicate: stacks into stretches, then differences of prefix sums."""
     count = int(stretch[-1]) + 1
-    of_stack, first, last = stretch[side.nodes], stretch[rows], stretch[tree.end[rows]]
+    of_stack, first, last = stretch[side.nodes], stretch[rows[0]], stretch[rows[1]]
     prefix, found, whole = np.zeros(count + 1), [], []
     strata = list(side.each_stratum())
     for stacks in strata:

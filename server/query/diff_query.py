@@ -12,6 +12,7 @@ from server.profile.totals import Mask
 from server.query.complaint import QueryError
 from server.query.idle import busy_keys
 from server.query.kinds import width_column
+from server.query.path_marks import Bits
 from server.query.profile_query import ProfileQuery, Question
 from server.query.quality import Quality, StackLosses, share
 from server.query.replicates import ReplicatedWeights, Wanted
@@ -105,7 +106,9 @@ def diff_answer(query: ProfileQuery, a: Question, b: Question) -> DiffAnswer:
             tree, side_a, side_b = reshaped_sides(tree, a.operators, side_a, side_b)
             first_of = None
         diff = compare(tree, side_a, side_b)
-        answers = [_answer(query, read, side, diff) for read, side in zip(sides, (side_a, side_b), strict=True)]
+        marked: dict[int, Bits] = {}
+        losses = [_stack_losses(read, marked) for read in sides]
+        answers = [_answer(query, *one, diff) for one in zip(sides, losses, (side_a, side_b), strict=True)]
         return DiffAnswer(
             kind=kind.name,
             column=column,
@@ -144,7 +147,7 @@ def _build_notes(sides: list[ReadSide], answers: list[SideAnswer]) -> Iterator[s
         yield f"{a} of side A and {b} of side B end in frames without names: other places in another build, so not compared"
 
 
-def _answer(query: ProfileQuery, read: ReadSide, side: Side, diff: Diff) -> SideAnswer:
+def _answer(query: ProfileQuery, read: ReadSide, losses: StackLosses, side: Side, diff: Diff) -> SideAnswer:
     weighed = diff.a if side is diff.side_a else diff.b
     quality = query.quality(read.chosen, read.question, weighed, has_rows=read.rows > 0)
     return SideAnswer(
@@ -154,15 +157,15 @@ def _answer(query: ProfileQuery, read: ReadSide, side: Side, diff: Diff) -> Side
         samples=read.samples,
         hosts=len(read.hosts),
         replicates=side.used,
-        quality=replace(quality, stack_losses=_stack_losses(read)),
+        quality=replace(quality, stack_losses=losses),
         requests_per_s=read.question.requests_per_s,
     )
 
 
-def _stack_losses(read: ReadSide) -> StackLosses:
+def _stack_losses(read: ReadSide, marked: dict[int, Bits]) -> StackLosses:
     """A side is added up by its width column alone: samples are taken to be spread over stacks as that is."""
-    services = [one for _, part in read.parts for one in part.services.values()]
-    found = stack_losses(_summed(one) for one in services)
+    services = [_summed(one) for _, part in read.parts for one in part.services.values()]
+    found = stack_losses(services, marked)
     total = sum(float(one.values.sum()) for one in services)
     return replace(found, by={reason: round(share(value, total) * read.samples) for reason, value in found.by.items()})
 

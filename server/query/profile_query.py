@@ -237,7 +237,8 @@ class ProfileQuery:
         at = min(now, span.until_unix_ns)
         silent = sorted({agent.host for agent in self.store.agents() if agent.host in expected and is_silent(agent, at)})
         losses = add_accounts(accounts, None if chosen.is_all else hosts)
-        return Quality(losses, not chosen.is_all, stack_shares(weighed), len(hosts) if has_rows else 0, tuple(silent))
+        heard = len(hosts.difference(silent)) if has_rows else 0
+        return Quality(losses, not chosen.is_all, stack_shares(weighed), heard, tuple(silent))
 
     def _nearest_data_s(self, question: Question) -> float | None:
         matches = question.selector.test()

@@ -74,7 +74,7 @@ class Quality:
     """Losses are those of the hosts of the answer, other services included: more than it was asked for."""
     stacks: StackShares
     hosts: int
-    """Hosts with series in the answer."""
+    """Hosts with series in the answer that are not silent at its end."""
     hosts_silent: tuple[str, ...]
     """Hosts that should be in the answer's end and are not, by name."""
     stack_losses: StackLosses = StackLosses()

@@ -17,7 +17,7 @@ from server.query.chosen import Chosen
 from server.query.merge import Keep, Mask, Meter, keep_all, kept_rows
 from server.query.timerange import SECOND_NS, TimeRange
 from server.store.protocol import Piece, ServiceDictionary, Store
-from server.store.sums import add_by_group
+from server.store.sums import MultipleSums, add_by_group
 
 MOST_REPLICATES = 32
 FEWEST_REPLICATES = 8
@@ -127,31 +127,66 @@ def replicated_weights(store: Store, chosen: Chosen, span: TimeRange, wanted: Wa
     meter, rows_before = groups.meter, groups.meter.rows
     width, count, observed, keep = wanted.width, wanted.count, wanted.observed, wanted.keep
     cut = replication(store, chosen, span, groups.count)
-    found: dict[str, ReplicatedWeights] = {}
-    kept: dict[str, Mask | None] = {}
+    found: dict[str, _Replicated] = {}
     start, end, samples, seen_observed = 0, 0, 0, 0
     read = replace(chosen, is_all=False).selection(span, tuple(dict.fromkeys((width, count, observed))))
-    read = replace(read, longest_ns=cut.stretch_ns if cut.stretches > 1 else 0)
-    seen = np.zeros(cut.host_group.size, np.bool_)
+    read = replace(read, longest_ns=cut.stretch_ns if cut.stretches > 1 else 0, is_compact=True)
+    seen, ids = np.zeros(cut.host_group.size, np.bool_), np.array([series.series_id for series in chosen.series], np.intp)
     for piece in store.select(read):
         meter.count(piece)
         if piece.service not in found:
             dictionary = store.dictionary(piece.service)
-            found[piece.service] = ReplicatedWeights(dictionary, np.zeros((cut.count, dictionary.sizes[2]), np.uint64))
-            kept[piece.service] = keep(dictionary)
-        seen[_series_in(piece)] = True
-        rows = kept_rows(piece, kept[piece.service])
-        if width in rows.columns:
-            _add(found[piece.service].values, cut, rows, width)
-        samples += _sum(rows, count)
-        seen_observed += _sum(rows, observed)
+            found[piece.service] = _Replicated(dictionary, keep(dictionary), cut)
+        if not seen[ids].all():
+            seen[_series_in(piece)] = True
+        sums = found[piece.service].add(piece, wanted)
+        samples += sums[0]
+        seen_observed += sums[1]
         start, end = min(start or piece.start_unix_ns, piece.start_unix_ns), max(end, piece.end_unix_ns)
     hosts = frozenset(series.labels.get("host", "") for series in chosen.series if seen[series.series_id])
-    return SideWeights(dict(sorted(found.items())), samples, seen_observed, start, end, hosts, meter.rows - rows_before)
+    services = {service: one.weights() for service, one in sorted(found.items())}
+    return SideWeights(services, samples, seen_observed, start, end, hosts, meter.rows - rows_before)
 
 
-def _sum(piece: Piece, column: str) -> int:
-    return int(piece.columns[column].sum(dtype=np.uint64)) if column in piece.columns else 0
+class _Replicated:
+    """Adds up one service."""
+
+    def __init__(self, dictionary: ServiceDictionary, kept: Mask | None, cut: Replication) -> None:
+        self._dictionary, self._kept, self._cut = dictionary, kept, cut
+        self._values: U64 = np.zeros((cut.count, dictionary.sizes[2]), np.uint64)
+        self._multiples = MultipleSums(self._values.reshape(-1))
+
+    def add(self, piece: Piece, wanted: Wanted) -> tuple[int, int]:
+        """Take rows into account; gives the sums of the columns `count` and `observed` over them."""
+        rows = kept_rows(piece, self._kept)
+        if not rows.keys.size:
+            return 0, 0
+        first = next(iter(rows.columns), "")
+        sums = {name: int(values.sum(dtype=np.uint64)) for name, values in rows.columns.items() if name != wanted.width or name == first}
+        sums |= {name: factor * sums[first] for name, factor in rows.multiples.items()}
+        factor = 1 if wanted.width == first else rows.multiples.get(wanted.width, 0)
+        if factor:
+            self._multiples.add(self._cells(rows), rows.columns[first], factor, sums[first])
+        elif wanted.width in rows.columns:
+            add_by_group(self._values.reshape(-1), self._cells(rows), rows.columns[wanted.width])
+        return sums.get(wanted.count, 0), sums.get(wanted.observed, 0)
+
+    def _cells(self, piece: Piece) -> npt.NDArray[np.int64]:
+        """Place of each row among all values."""
+        starts: npt.NDArray[np.int64] = (self._cut.first_of(piece) + self._cut.host_group) * self._values.shape[1]
+        if isinstance(piece.series, int):
+            cells = np.full(piece.keys.size, starts[piece.series])
+        elif piece.run_sizes is not None:
+            cells = np.repeat(starts[_series_in(piece)], piece.run_sizes)
+        else:
+            cells = starts.take(piece.series)
+        cells += piece.keys
+        return cells
+
+    def weights(self) -> ReplicatedWeights:
+        """Give what was added up."""
+        self._multiples.settle()
+        return ReplicatedWeights(self._dictionary, self._values)
 
 
 def _series_in(piece: Piece) -> npt.NDArray[np.int64] | int:
@@ -160,21 +195,3 @@ def _series_in(piece: Piece) -> npt.NDArray[np.int64] | int:
         return piece.series
     found: npt.NDArray[np.int64] = piece.series[np.cumsum(piece.run_sizes) - 1]
     return found
-
-
-def _add(values: U64, cut: Replication, piece: Piece, column: str) -> None:
-    keys = values.shape[1]
-    if isinstance(piece.series, int):
-        replicate = cut.first_of(piece) + int(cut.host_group[piece.series])
-        add_by_group(values[replicate], piece.keys, piece.columns[column])
-        return
-    if piece.run_sizes is not None:
-        end = 0
-        for size in piece.run_sizes.tolist():
-            start, end = end, end + size
-            replicate = cut.first_of(piece) + int(cut.host_group[piece.series[start]])
-            add_by_group(values[replicate], piece.keys[start:end], piece.columns[column][start:end])
-        return
-    cells = ((cut.first_of(piece) + cut.host_group) * keys).take(piece.series)
-    cells += piece.keys
-    add_by_group(values.reshape(-1), cells, piece.columns[column])

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from emberwatch.v1 import marks_pb2 as marks
-from server.query.path_marks import bits_of_paths
+from server.query.path_marks import Bits, bits_of_paths
 from server.query.quality import StackLosses, reason_name, share
 from server.store.protocol import ServiceDictionary
 
@@ -50,16 +50,21 @@ def counts_of(dictionary: ServiceDictionary, values: npt.NDArray[np.float64]) ->
     return Counts(dictionary, keys, values[keys])
 
 
-def stack_losses(parts: Iterable[Counts]) -> StackLosses:
-    """Add up what lacks a part of its stack."""
+def stack_losses(parts: Iterable[Counts], known: dict[int, Bits] | None = None) -> StackLosses:
+    """Add up what lacks a part of its stack. `known` keeps what is found of a dictionary, by its id, for other parts of one question."""
+    known = {} if known is None else known
     total = lost = 0.0
     by = dict.fromkeys(_BITS, 0.0)
     for part in parts:
         total += float(part.values.sum())
-        bits = bits_of_paths(part.dictionary, _bits_of_marks)[part.dictionary.key_stacks[part.keys]]
-        lost += float(part.values[bits & ~np.uint16(_SHORTENED) != 0].sum())
+        if id(part.dictionary) not in known:
+            known[id(part.dictionary)] = bits_of_paths(part.dictionary, _bits_of_marks)
+        bits = known[id(part.dictionary)][part.dictionary.key_stacks[part.keys]]
+        some = np.flatnonzero(bits)
+        bits, values = bits[some], part.values[some]
+        lost += float(values[bits & ~np.uint16(_SHORTENED) != 0].sum())
         for reason in _BITS:
-            by[reason] += float(part.values[bits & np.uint16(_BITS[reason]) != 0].sum())
+            by[reason] += float(values[bits & np.uint16(_BITS[reason]) != 0].sum())
     return StackLosses({reason_name(reason): round(value) for reason, value in by.items() if value}, share(lost, total))
 
 

@@ -69,8 +69,20 @@ class AccountRollups:
             for kind_id in kind_ids:
                 _mark(connection, kind_id, start_unix_ns, LENGTHS_S)
 
+    def lower(self, unit: Unit, now_unix_ns: int) -> None:
+        """Bring floors that a wrong clock raised into the future down to now: windows from here on count again."""
+        floor, now = read_time(unit.connection, ACCOUNTS_FLOOR), -(-now_unix_ns // UNIT_NS) * UNIT_NS
+        if floor > now:
+            write_time(unit.connection, ACCOUNTS_FLOOR, now)
+        if self._built_unix_ns > now:
+            write_time(unit.connection, ACCOUNTS_BUILT, now)
+            unit.on_commit.append(lambda: setattr(self, "_built_unix_ns", now))
+
     def step(self, engine: sa.Engine, units: UnitOfWork, now_unix_ns: int) -> bool:
-        """Make what is due of one unit of time, or remove some windows; False when nothing is left to do."""
+        """Make what is due of one unit of time, or remove some windows; False when nothing is left to do.
+
+        `now_unix_ns` is the believed time.
+        """
         with reading(engine) as connection:
             seen = _highest_id(connection)
             due = self._due(connection, now_unix_ns)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import sqlalchemy as sa
 
 from server.store import tables
+from server.store.admission import admit
 from server.store.container import compress
 from server.store.dictionaries import Dictionaries
 from server.store.dictionary import PushTables, node_depths
@@ -52,16 +53,23 @@ class Appender:
         """See Store.append."""
         if self._is_stored(unit.connection, push.envelope):
             return Appended(AppendStatus.DUPLICATE, {}, {})
+        admission = admit(push, {name: row.info.columns for name, row in self._registry.kinds.items()})
+        push = admission.push
         unknown = self._unknown_keys(unit.connection, push)
         if unknown:
-            return Appended(AppendStatus.UNKNOWN_KEYS, {}, unknown)
+            return Appended(AppendStatus.UNKNOWN_KEYS, {}, {admission.places[index]: keys for index, keys in unknown.items()})
+        for name, columns in admission.kinds.items():
+            self._registry.hold_kind(unit, name, columns)
         agent_row_id = self._agents.see(unit, push)
         binary_rows = self._binaries.row_ids(unit, push.binaries[1:])
         interned = self._intern(unit, push, np.array([0, *binary_rows], np.int64))
         _insert_push_key(unit.connection, push.envelope, agent_row_id)
-        _insert_batch(unit.connection, push.envelope, agent_row_id, interned)
+        _insert_batch(unit, push.envelope, agent_row_id, interned)
         self._insert_accounts(unit, push, agent_row_id)
-        numbers = {index: one.new_key_ids for index, one in enumerate(interned) if one.new_key_ids.size and not one.row.is_overflow}
+        refused = {"series": admission.refused_series, "columns": admission.refused_columns}
+        unit.on_commit.append(lambda: self._registry.refused.update(refused))
+        placed = zip(admission.places, interned, strict=True)
+        numbers = {place: one.new_key_ids for place, one in placed if one.new_key_ids.size and not one.row.is_overflow}
         return Appended(AppendStatus.STORED, numbers, {}, tuple(binary_rows))
 
     def _is_stored(self, connection: sa.Connection, envelope: PushEnvelope) -> bool:
@@ -103,7 +111,7 @@ class Appender:
         before: dict[int, tuple[int, int, int, int]] = {}
         interned = []
         for one in push.series:
-            kind = self._registry.kind_row(unit, one.kind, one.columns)
+            kind = self._registry.kinds[one.kind]
             row = self._registry.make_series(unit, one.kind, _labels(push, one), moment)
             self._remember_sizes(unit, row, before)
             dictionary = self._dictionaries.get(unit.connection, row.service_id, row.service)
@@ -128,8 +136,11 @@ class Appender:
     def _insert_accounts(self, unit: Unit, push: DecodedPush, agent_row_id: int) -> None:
         envelope = push.envelope
         for account in push.accounts:
-            kind = self._registry.kind_row(unit, account.kind, ())
-            values = {"agent_row_id": agent_row_id, "kind_id": kind.row_id, "start_unix_ns": envelope.start_unix_ns}
+            values = {
+                "agent_row_id": agent_row_id,
+                "kind_id": self._registry.kinds[account.kind].row_id,
+                "start_unix_ns": envelope.start_unix_ns,
+            }
             counts = {"expected": account.expected, "stored": account.stored, "idle": account.idle, "filtered": account.filtered}
             unit.connection.execute(tables.accounts.insert(), values | counts | {"end_unix_ns": envelope.end_unix_ns})
             losses = [values | {"reason": reason, "value": value} for reason, value in account.losses.items() if value]
@@ -153,7 +164,7 @@ def _insert_push_key(connection: sa.Connection, envelope: PushEnvelope, agent_ro
     connection.execute(tables.push_keys.insert(), {"agent_row_id": agent_row_id, **values})
 
 
-def _insert_batch(connection: sa.Connection, envelope: PushEnvelope, agent_row_id: int, interned: Sequence[_Interned]) -> None:
+def _insert_batch(unit: Unit, envelope: PushEnvelope, agent_row_id: int, interned: Sequence[_Interned]) -> None:
     by_series: dict[int, list[_Interned]] = {}
     for one in interned:
         if one.rows.keys.size:
@@ -168,4 +179,5 @@ def _insert_batch(connection: sa.Connection, envelope: PushEnvelope, agent_row_i
     index, blob = index_bytes(index_of(entries)), compress(b"".join(pieces), _LEVEL0_COMPRESSION)
     times = {"start_unix_ns": envelope.start_unix_ns, "end_unix_ns": envelope.end_unix_ns, "is_time_suspect": envelope.is_time_suspect}
     data: Mapping[str, object] = {"size_bytes": len(index) + len(blob), "series_index": index, "rows": blob}
-    connection.execute(tables.batches.insert(), {"agent_row_id": agent_row_id, "is_compacted": False, **times, **data})
+    unit.grow(len(index) + len(blob))
+    unit.connection.execute(tables.batches.insert(), {"agent_row_id": agent_row_id, "is_compacted": False, **times, **data})

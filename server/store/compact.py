@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from server.store import rollup, tables
-from server.store.account_rollups import AccountRollups
-from server.store.container import compress, decompress
+from server.store.container import compress, decompress, unpacked_bytes
 from server.store.cover import MINUTE_NS
 from server.store.engine import reading
 from server.store.index import IndexEntry, SeriesIndex, index_bytes, index_from_bytes, index_of, join
@@ -24,6 +23,8 @@ from server.store.unit import Unit, UnitOfWork
 
 SETTLE_NS = 2 * MINUTE_NS
 MOST_BATCHES = 256
+MOST_BYTES = 256 << 20
+"""Of rows as they are unpacked, in one step: a window may have 64 MiB of them."""
 _COMPRESSION = 3
 
 
@@ -40,10 +41,12 @@ class _Block:
     indexes: list[SeriesIndex] = field(default_factory=list)
     row_id: int | None = None
     """Of the block that is there already."""
+    had_bytes: int = 0
+    """Size of that."""
 
 
-def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, accounts: AccountRollups, now_unix_ns: int) -> Compacted:
-    """See Store.compact."""
+def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, now_unix_ns: int) -> Compacted:
+    """See Store.compact; accounts are not rolled up here."""
     before = (now_unix_ns - SETTLE_NS) // MINUTE_NS * MINUTE_NS
     with reading(engine) as connection:
         minute = _oldest_minute(connection, before)
@@ -53,11 +56,12 @@ def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, accounts: Acc
             _add_existing(connection, block)
     if minute is None:
         made = rollup.step(engine, units, registry, now_unix_ns)
-        return Compacted(0, made, is_done=not made and not accounts.step(engine, units, now_unix_ns))
+        return Compacted(0, made, is_done=not made)
     packed = [_packed(block) for block in blocks]
     with units.begin() as unit:
         rollup.mark(unit.connection, ((block.service_id, block.kind.row_id, block.start_unix_ns) for block in blocks))
         _write(unit, packed, [batch.id for batch in batches])
+        unit.grow(sum(grown for _, _, grown in packed))
     return Compacted(len(batches), len(blocks), is_done=False)
 
 
@@ -73,7 +77,14 @@ def _batches(connection: sa.Connection, minute: int) -> "Sequence[sa.Row[int, in
     query = sa.select(table.id, table.start_unix_ns, table.end_unix_ns, table.series_index, table.rows).where(
         table.is_compacted.is_(False), table.start_unix_ns >= minute, table.start_unix_ns < minute + MINUTE_NS
     )
-    return connection.execute(query.order_by(table.start_unix_ns, table.id).limit(MOST_BATCHES)).all()
+    found: list[sa.Row[int, int, int, bytes, bytes]] = []
+    size_bytes = 0
+    for batch in connection.execution_options(yield_per=1).execute(query.order_by(table.start_unix_ns, table.id).limit(MOST_BATCHES)):
+        size_bytes += unpacked_bytes(batch.rows)
+        if found and size_bytes > MOST_BYTES:
+            break
+        found.append(batch)
+    return found
 
 
 def _gather(registry: Registry, minute: int, batches: "Sequence[sa.Row[int, int, int, bytes, bytes]]") -> list[_Block]:
@@ -97,25 +108,30 @@ def _gather(registry: Registry, minute: int, batches: "Sequence[sa.Row[int, int,
 def _add_existing(connection: sa.Connection, block: _Block) -> None:
     table = tables.blocks.c
     key = (table.kind_id == block.kind.row_id, table.service_id == block.service_id, table.start_unix_ns == block.start_unix_ns)
-    found = connection.execute(sa.select(table.id, table.end_unix_ns, table.series_index, table.rows).where(*key)).first()
+    found = connection.execute(sa.select(table.id, table.end_unix_ns, table.size_bytes, table.series_index, table.rows).where(*key)).first()
     if found is not None:
-        block.row_id = found.id
+        block.row_id, block.had_bytes = found.id, found.size_bytes
         block.end_unix_ns = max(block.end_unix_ns, found.end_unix_ns)
         block.parts.append(StoredRows(decompress(found.rows)).rows())
         block.indexes.append(index_from_bytes(found.series_index))
 
 
-def _packed(block: _Block) -> tuple[int | None, dict[str, object]]:
-    """The row of the block, and its row id when it is there already."""
+_Packed = tuple[int | None, dict[str, object], int]
+
+
+def _packed(block: _Block) -> _Packed:
+    """Row id of the block when it is there already, its row, and by how many bytes it grew."""
     index = index_bytes(join([*block.indexes, index_of(block.entries)]))
     blob = compress(rows_bytes(merge(block.parts, block.kind.maxima)), _COMPRESSION)
     times = {"start_unix_ns": block.start_unix_ns, "end_unix_ns": block.end_unix_ns}
-    data = {"size_bytes": len(index) + len(blob), "series_index": index, "rows": blob}
-    return block.row_id, {"service_id": block.service_id, "kind_id": block.kind.row_id, **times, **data}
+    size_bytes = len(index) + len(blob)
+    data = {"size_bytes": size_bytes, "series_index": index, "rows": blob}
+    row = {"service_id": block.service_id, "kind_id": block.kind.row_id, **times, **data}
+    return block.row_id, row, size_bytes - block.had_bytes
 
 
-def _write(unit: Unit, packed: Sequence[tuple[int | None, dict[str, object]]], batch_ids: Sequence[int]) -> None:
-    for row_id, values in packed:
+def _write(unit: Unit, packed: Sequence[_Packed], batch_ids: Sequence[int]) -> None:
+    for row_id, values, _ in packed:
         if row_id is None:
             unit.connection.execute(tables.blocks.insert().values(**values))
         else:

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
+from server.errors import ServerError
+
 I64 = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.unsignedinteger]
 
@@ -110,5 +112,16 @@ def compress(data: bytes, level: int = 3) -> bytes:
 
 
 def decompress(blob: bytes) -> bytes:
-    """What `compress` was given. For our own blobs only: their header tells the size, and is believed."""
-    return zstandard.ZstdDecompressor().decompress(blob)
+    """What `compress` was given; ServerError for a damaged one. For our own blobs only: their header tells the size, and is believed."""
+    try:
+        return zstandard.ZstdDecompressor().decompress(blob)
+    except zstandard.ZstdError as error:
+        raise ServerError(f"stored data of {len(blob)} bytes is damaged ({error}): restore a backup") from error
+
+
+def unpacked_bytes(blob: bytes) -> int:
+    """The size of what `compress` was given, from the header alone."""
+    try:
+        return zstandard.frame_content_size(blob)
+    except zstandard.ZstdError as error:
+        raise ServerError(f"stored data of {len(blob)} bytes is damaged ({error}): restore a backup") from error

@@ -5,7 +5,6 @@ import sqlalchemy as sa
 
 from server.store import tables
 
-DICTIONARY_ID = "dictionary_id"
 LEVEL0_FLOOR = "level0_floor"
 """Before it, batches that are in a block may be gone and do not count."""
 DATA_FLOOR = "data_floor"

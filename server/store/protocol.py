@@ -6,7 +6,7 @@ is a node, and walking up its parents to node 0 gives its frames from the leaf o
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -39,6 +39,8 @@ class Selection:
     columns: tuple[str, ...] | None = None
     longest_ns: int = 0
     """No piece may span more than this, but for a minute; 0 for any."""
+    is_compact: bool = False
+    """Columns that are a piece's first one so many times may stand in its `multiples` alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Piece:
     """Start of the first and end of the last window in it."""
     run_sizes: I64 | None = None
     """Rows of each series when they stand series by series, none of them 0."""
+    multiples: Mapping[str, int] = field(default_factory=dict)
+    """Columns that are left out because they are the first of `columns` so many times. Only of a compact selection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +259,7 @@ class Store(Protocol):
 
     @property
     def dictionary_id(self) -> bytes:
-        """16 bytes that tell the numbers of this store from those of any other."""
+        """16 bytes that tell the numbers this store gave since its start from any others."""
         ...
 
     def append(self, push: DecodedPush) -> Appended:

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,15 +11,14 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from server.errors import BadRequest, LimitExceeded
 from server.store import tables
+from server.store.known_kinds import in_order
 from server.store.protocol import OVERFLOW_SERVICE, ColumnInfo, KindInfo, SeriesInfo
-from server.store.push import PushColumn, ValueMerge
+from server.store.push import ValueMerge
 from server.store.unit import Unit
 
 T = TypeVar("T")
 
-MOST_KINDS = 64
 ACTIVE_NS = 24 * 3600 * 10**9
 _WRITE_AFTER_NS = 60 * 10**9
 _RECOUNT_AFTER_NS = 60 * 10**9
@@ -74,6 +74,8 @@ class Registry:
         self._active, self._counted_at_unix_ns = 0, 0
         self.overflowed_windows = 0
         """Series of pushes that went to the overflow since the start."""
+        self.refused: Counter[str] = Counter()
+        """Of pushes since the start: "series" and "columns" that were left out (server.store.admission)."""
         self._load(connection)
 
     def find_series(self, kind: str, labels: Mapping[str, str], now_unix_ns: int) -> SeriesRow | None:
@@ -104,23 +106,13 @@ class Registry:
             unit.on_rollback.append(partial(_drop, self.services, name))
         return found
 
-    def kind_row(self, unit: Unit, name: str, columns: Sequence[PushColumn]) -> KindRow:
-        """Find or make a kind, with these columns (none when only an account names it) among its own.
-
-        Raises BadRequest when they contradict what it has.
-        """
-        wanted = [ColumnInfo(column.name, column.unit, column.merge) for column in columns]
+    def hold_kind(self, unit: Unit, name: str, columns: tuple[ColumnInfo, ...]) -> None:
+        """Make a kind, or give it its columns; nothing is written when it has them."""
         found = self.kinds.get(name)
         if found is None:
-            return self._insert_kind(unit, name, wanted)
-        have = {column.name: column for column in found.info.columns}
-        for column in wanted:
-            if have.get(column.name, column) != column:
-                raise BadRequest(f"column {column.name!r} of kind {name!r} has unit {have[column.name].unit!r} and merges otherwise here")
-        if wanted and have and wanted[0].name != found.info.columns[0].name:
-            raise BadRequest(f"the first column of kind {name!r} is {found.info.columns[0].name!r}, not {wanted[0].name!r}")
-        new = [column for column in wanted if column.name not in have]
-        return self._extend_kind(unit, found, new) if new else found
+            self._insert_kind(unit, name, columns)
+        elif found.info.columns != columns:
+            self._rewrite_kind(unit, found, columns)
 
     def touch(self, unit: Unit, rows: Sequence[SeriesRow], moment: tuple[int, int]) -> None:
         """Note that the series have a window of that start, received then."""
@@ -157,21 +149,16 @@ class Registry:
         del self._series[row.kind, text], self.series_by_id[row.series_id]
         self._active -= 1
 
-    def _insert_kind(self, unit: Unit, name: str, columns: Sequence[ColumnInfo]) -> KindRow:
-        if len(self.kinds) >= MOST_KINDS:
-            raise LimitExceeded(f"kind {name!r} would be one more than the {MOST_KINDS} a store holds")
+    def _insert_kind(self, unit: Unit, name: str, columns: tuple[ColumnInfo, ...]) -> None:
         row_id = _insert_row(unit, tables.kinds, name=name, columns=_columns_text(columns))
-        row = self.kinds[name] = KindRow(row_id, KindInfo(name, tuple(columns)))
+        self.kinds[name] = KindRow(row_id, KindInfo(name, columns))
         unit.on_rollback.append(partial(_drop, self.kinds, name))
-        return row
 
-    def _extend_kind(self, unit: Unit, old: KindRow, new: Sequence[ColumnInfo]) -> KindRow:
-        row = KindRow(old.row_id, KindInfo(old.info.name, (*old.info.columns, *new)))
+    def _rewrite_kind(self, unit: Unit, old: KindRow, columns: tuple[ColumnInfo, ...]) -> None:
         table = tables.kinds
-        unit.connection.execute(table.update().where(table.c.id == row.row_id).values(columns=_columns_text(row.info.columns)))
-        self.kinds[row.info.name] = row
+        unit.connection.execute(table.update().where(table.c.id == old.row_id).values(columns=_columns_text(columns)))
+        self.kinds[old.info.name] = KindRow(old.row_id, KindInfo(old.info.name, columns))
         unit.on_rollback.append(lambda: self.kinds.update({old.info.name: old}))
-        return row
 
     def _count_active(self, now_unix_ns: int) -> int:
         """Series active in the last day; counted at most once a minute, and only when there are many at all."""
@@ -187,7 +174,7 @@ class Registry:
         self.services = {name: row_id for row_id, name in connection.execute(sa.select(tables.services.c.id, tables.services.c.name))}
         for row_id, name, columns in connection.execute(sa.select(tables.kinds.c.id, tables.kinds.c.name, tables.kinds.c.columns)):
             infos = tuple(ColumnInfo(column, unit, ValueMerge(merge)) for column, unit, merge in json.loads(columns))
-            self.kinds[name] = KindRow(row_id, KindInfo(name, infos))
+            self.kinds[name] = KindRow(row_id, KindInfo(name, in_order(name, infos)))
         service_names = {row_id: name for name, row_id in self.services.items()}
         kind_names = {row.row_id: name for name, row in self.kinds.items()}
         for row in connection.execute(sa.select(tables.series)):

@@ -38,6 +38,8 @@ class _Unit:
     kind: KindRow
     length_s: int
     start_unix_ns: int
+    had_bytes: int
+    """Of what it was before."""
 
     @property
     def until_unix_ns(self) -> int:
@@ -83,45 +85,48 @@ def step(engine: sa.Engine, units: UnitOfWork, registry: Registry, now_unix_ns: 
     """Make some of the rollups that are due, the shortest first; gives how many."""
     with reading(engine) as connection:
         due = _due(connection, registry, now_unix_ns)
-        made = [(unit, _made(connection, unit)) for unit in due]
+        made = [(unit, *_made(connection, unit)) for unit in due]
     with units.begin() as writing:
         table = tables.rollups
-        for unit, values in made:
+        for unit, values, size_bytes in made:
             where = table.c.id == unit.row_id
             writing.connection.execute(table.delete().where(where) if values is None else table.update().where(where).values(**values))
+            writing.grow(size_bytes - unit.had_bytes)
     return len(made)
 
 
 def _due(connection: sa.Connection, registry: Registry, now_unix_ns: int) -> list[_Unit]:
-    rows, kinds = tables.rollups.c, {kind.row_id: kind for kind in registry.kinds.values()}
+    rows, kinds = tables.rollups.c, {kind.row_id: kind for kind in list(registry.kinds.values())}
     for length_s in reversed(LENGTHS_S):
         before = now_unix_ns - SETTLE_NS - length_s * SECOND_NS
-        query = sa.select(rows.id, rows.service_id, rows.kind_id, rows.length_s, rows.start_unix_ns).where(
+        query = sa.select(rows.id, rows.service_id, rows.kind_id, rows.length_s, rows.start_unix_ns, rows.size_bytes).where(
             rows.is_ready.is_(False), rows.start_unix_ns <= before, rows.length_s == length_s
         )
         found = connection.execute(query.order_by(rows.start_unix_ns).limit(MOST_UNITS)).all()
         if found:
-            return [_Unit(row.id, row.service_id, kinds[row.kind_id], row.length_s, row.start_unix_ns) for row in found]
+            return [_Unit(row.id, row.service_id, kinds[row.kind_id], *row[3:]) for row in found]
     return []
 
 
-def _made(connection: sa.Connection, unit: _Unit) -> dict[str, object] | None:
-    """The columns of a rollup; None when all it was made of has been removed."""
+def _made(connection: sa.Connection, unit: _Unit) -> tuple[dict[str, object] | None, int]:
+    """The columns of a rollup, and its size; None when all it was made of has been removed."""
     parts = _parts(connection, unit)
     if not parts:
-        return None
+        return None, 0
     index = index_bytes(_summed([index_from_bytes(part.series_index) for part in parts], unit))
-    blob = compress(
-        rows_bytes_by_series(merge([StoredRows(decompress(part.rows)).rows() for part in parts], unit.kind.maxima)), _COMPRESSION
-    )
-    return {
+    stored = [StoredRows(decompress(part.rows)) for part in parts]
+    spans = _spans([(one, (part.first, part.end_unix_ns)) for one, part in zip(stored, parts, strict=True)])
+    blob = compress(rows_bytes_by_series(merge([one.rows() for one in stored], unit.kind.maxima), spans), _COMPRESSION)
+    size_bytes = len(index) + len(blob)
+    columns = {
         "is_ready": True,
         "first_unix_ns": min(part.first for part in parts),
         "end_unix_ns": max(part.end_unix_ns for part in parts),
-        "size_bytes": len(index) + len(blob),
+        "size_bytes": size_bytes,
         "series_index": index,
         "rows": blob,
     }
+    return columns, size_bytes
 
 
 def _parts(connection: sa.Connection, unit: _Unit) -> "Sequence[sa.Row[int, int, bytes, bytes]]":
@@ -138,6 +143,18 @@ def _parts(connection: sa.Connection, unit: _Unit) -> "Sequence[sa.Row[int, int,
     if shorter_s != 60:
         query = query.where(table.c.length_s == shorter_s)
     return connection.execute(query.order_by(table.c.start_unix_ns)).all()
+
+
+def _spans(parts: "Sequence[tuple[StoredRows, tuple[int, int]]]") -> dict[int, tuple[int, int]]:
+    """From when to when each series has windows, to the minute: what ran for half an hour of a day did not run for a day."""
+    spans: dict[int, tuple[int, int]] = {}
+    for stored, (first, end) in parts:
+        ids, own = stored.series_ids(), stored.spans()
+        firsts, ends = (column.tolist() for column in own) if own is not None else ([first] * ids.size, [end] * ids.size)
+        for series_id, one_first, one_end in zip(ids.tolist(), firsts, ends, strict=True):
+            had = spans.get(series_id, (one_first, one_end))
+            spans[series_id] = min(had[0], one_first), max(had[1], one_end)
+    return spans
 
 
 def _summed(indexes: Sequence[SeriesIndex], unit: _Unit) -> SeriesIndex:

@@ -26,7 +26,7 @@ from server.store.container import decompress
 from server.store.cover import MINUTE_NS, SECOND_NS, Cover, Wanted, bounds, chunks, cover, runs, unready
 from server.store.facts import DATA_FLOOR, LEVEL0_FLOOR, read_time
 from server.store.index import SeriesIndex, index_from_bytes, index_of, join
-from server.store.protocol import Piece, Selection, Timeline
+from server.store.protocol import Piece, Selection, Timeline, Unsigned
 from server.store.push import ValueMerge
 from server.store.registry import KindRow, Registry
 from server.store.rows import StoredRows
@@ -132,7 +132,7 @@ def _block_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -
     chosen = _cover(connection, scope, wanted)
     columns = (minutes.service_id, minutes.start_unix_ns, minutes.end_unix_ns, minutes.rows)
     longer = (rollups.service_id, rollups.first_unix_ns.label("start_unix_ns"), rollups.end_unix_ns, rollups.rows)
-    names = {row_id: name for name, row_id in registry.services.items()}
+    names = {row_id: name for name, row_id in list(registry.services.items())}
     for query in _block_queries(scope, chosen, sa.select(*columns), sa.select(*longer)):
         for row in connection.execution_options(yield_per=_FETCH).execute(query):
             piece = _block_piece(scope, names[row.service_id], row)
@@ -166,17 +166,26 @@ def _block_piece(scope: Scope, service: str, row: "sa.Row[int, int, int, bytes]"
     start, end = row.start_unix_ns, row.end_unix_ns
     stored = StoredRows(decompress(row.rows))
     keys, ids, indices, sizes = stored.keys(), stored.series_ids(), stored.series(), stored.run_sizes()
-    columns = stored.columns(scope.selection.columns)
+    columns, multiples = _columns(stored, scope.selection)
     chosen = scope.chosen(ids)
     if indices is None:
-        return Piece(service, keys if chosen[0] else keys[:0], int(ids[0]), columns, start, end)
+        return Piece(service, keys if chosen[0] else keys[:0], int(ids[0]), columns, start, end, multiples=multiples)
     if not chosen.all():
+        spans = stored.spans()
+        if spans is not None and chosen.any():  # of the block, other series had windows for longer
+            start, end = int(spans[0][chosen].min()), int(spans[1][chosen].max())
         which = np.flatnonzero(chosen[indices])
         keys, indices = keys[which], indices[which]
         columns = {name: values[which] for name, values in columns.items()}
         sizes = sizes[chosen] if sizes is not None else None
     series = ids[indices] if sizes is None else np.repeat(ids[chosen], sizes)
-    return Piece(service, keys, series, columns, start, end, sizes)
+    return Piece(service, keys, series, columns, start, end, sizes, multiples)
+
+
+def _columns(stored: StoredRows, selection: Selection) -> tuple[dict[str, Unsigned], dict[str, int]]:
+    if selection.is_compact and selection.columns is not None:
+        return stored.compact_columns(selection.columns)
+    return stored.columns(selection.columns), {}
 
 
 def _batch_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -> Iterator[Piece]:
@@ -191,7 +200,8 @@ def _batch_pieces(connection: sa.Connection, registry: Registry, scope: Scope) -
         for series_id, offset, size in zip(index.series.tolist(), index.offsets.tolist(), index.sizes_bytes.tolist(), strict=True):
             stored = StoredRows(data[offset : offset + size])
             service = registry.series_by_id[series_id].service
-            yield Piece(service, stored.keys(), series_id, stored.columns(selection.columns), start, end)
+            columns, multiples = _columns(stored, selection)
+            yield Piece(service, stored.keys(), series_id, columns, start, end, multiples=multiples)
 
 
 def _not_in_blocks(connection: sa.Connection, selection: Selection) -> sa.ColumnElement[bool]:

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 import sqlalchemy as sa
@@ -13,6 +13,7 @@ from server.store import accounts, catalog, compact, facts, notes, retire, rollu
 from server.store.account_rollups import AccountRollups
 from server.store.account_slots import Span
 from server.store.append import Appender
+from server.store.believed_time import BelievedTime
 from server.store.dictionaries import Dictionaries
 from server.store.documents import Documents
 from server.store.engine import open_engine, reading
@@ -56,7 +57,9 @@ class SqlStore:
         self._units = UnitOfWork(self._engine)
         self._upkeep = Lock()
         self._dictionaries = Dictionaries()
-        self._dictionary_id = self._read_dictionary_id()
+        self._time = BelievedTime()
+        # Anew at each start: a backup that was restored gives numbers again that agents know as others.
+        self._dictionary_id = os.urandom(16)
         with self._units.begin() as unit:
             rollup.adopt(unit.connection)
             self._account_rollups = AccountRollups(unit.connection)
@@ -76,12 +79,17 @@ class SqlStore:
         """Series of pushes that went to the overflow since the start."""
         return self._registry.overflowed_windows
 
+    def refused(self, what: str) -> int:
+        """How many "series" or "columns" of pushes were left out since the start (server.store.admission)."""
+        return self._registry.refused[what]
+
     def append(self, push: DecodedPush) -> Appended:
         """See Store."""
         with self._units.begin() as unit:
             appended = self._appender.append(unit, push)
             if appended.status is AppendStatus.STORED:
-                kinds = [self._registry.kinds[account.kind].row_id for account in push.accounts]
+                rows = [self._registry.kinds.get(account.kind) for account in push.accounts]
+                kinds = [row.row_id for row in rows if row is not None]
                 self._account_rollups.mark(unit.connection, kinds, push.envelope.start_unix_ns)
             return appended
 
@@ -159,22 +167,26 @@ class SqlStore:
     def compact(self, now_unix_ns: int) -> Compacted:
         """See Store."""
         with self._upkeep:
-            return compact.step(self._engine, self._units, self._registry, self._account_rollups, now_unix_ns)
+            done = compact.step(self._engine, self._units, self._registry, now_unix_ns)
+            if not done.is_done:
+                return done
+            with reading(self._engine) as connection:
+                believed_unix_ns = self._time.at(now_unix_ns, connection)
+            return replace(done, is_done=not self._account_rollups.step(self._engine, self._units, believed_unix_ns))
 
     def retire(self, limits: RetireLimits, now_unix_ns: int) -> Retired:
         """See Store."""
-        with self._upkeep, self._units.begin() as unit:
-            return retire.step(unit, limits, now_unix_ns)
+        with self._upkeep:
+            with reading(self._engine) as connection:
+                self._units.size.count(connection)
+            return self._retire(limits, now_unix_ns)
+
+    def _retire(self, limits: RetireLimits, now_unix_ns: int) -> Retired:
+        with self._units.begin() as unit:
+            believed_unix_ns = self._time.at(now_unix_ns, unit.connection)
+            self._account_rollups.lower(unit, believed_unix_ns)
+            return retire.step(unit, limits, believed_unix_ns)
 
     def close(self) -> None:
         """See Store."""
         self._engine.dispose()
-
-    def _read_dictionary_id(self) -> bytes:
-        """Made once per store, at its first start."""
-        with self._units.begin() as unit:
-            found = facts.read_bytes(unit.connection, facts.DICTIONARY_ID)
-            if found is None:
-                found = os.urandom(16)
-                facts.write_bytes(unit.connection, facts.DICTIONARY_ID, found)
-            return found

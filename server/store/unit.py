@@ -4,11 +4,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 
 import sqlalchemy as sa
 
 from server.errors import Overloaded
+from server.store.data_size import DataSize
 from server.store.engine import writing
 
 QUEUE_TIMEOUT_S = 10.0
@@ -19,8 +21,13 @@ class Unit:
     """`on_commit` runs in order once all is durable, `on_rollback` in reverse order when nothing was kept."""
 
     connection: sa.Connection
+    size: DataSize = field(default_factory=DataSize)
     on_commit: list[Callable[[], None]] = field(default_factory=list)
     on_rollback: list[Callable[[], None]] = field(default_factory=list)
+
+    def grow(self, size_bytes: int) -> None:
+        """Note how many bytes of profiles were added; below 0 for what was removed."""
+        self.on_commit.append(partial(self.size.add, size_bytes))
 
 
 class UnitOfWork:
@@ -30,6 +37,7 @@ class UnitOfWork:
         self._engine = engine
         self._lock = Lock()
         self._publishing = Lock()
+        self.size = DataSize()
 
     def wait_published(self) -> None:
         """Come back when memory shows all that the disk showed at the call: what was read from it can be looked up."""
@@ -51,7 +59,7 @@ class UnitOfWork:
         with ExitStack() as held:
             try:
                 with writing(self._engine) as connection:
-                    unit = Unit(connection, on_rollback=undo)
+                    unit = Unit(connection, self.size, on_rollback=undo)
                     yield unit
                     held.enter_context(self._publishing)
             except BaseException:

@@ -47,6 +47,8 @@ class _Session:
     size_bytes: int
     last_use_s: float
     received: int = 0
+    is_closed: bool = False
+    """Its descriptor may be another file's by now."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -73,6 +75,8 @@ class FileUploads:
         """
         session = self._session(piece)
         with session.lock:
+            if session.is_closed:
+                raise Overloaded("the upload was given up in between: begin again")
             if session.size_bytes != piece.size_bytes:
                 raise BadRequest(f"an upload of {session.size_bytes} bytes goes on as one of {piece.size_bytes}")
             if piece.offset == session.received:
@@ -88,8 +92,11 @@ class FileUploads:
     def close(self) -> None:
         """Drop what is unfinished."""
         with self._lock:
-            for token in list(self._sessions):
-                os.close(self._sessions.pop(token).descriptor)
+            sessions = list(self._sessions.values())
+            self._sessions.clear()
+        for session in sessions:
+            with session.lock:
+                _close(session)
 
     def _session(self, piece: Piece) -> _Session:
         if piece.size_bytes > self._settings.upload_max_bytes:
@@ -102,6 +109,7 @@ class FileUploads:
                 self._drop_idle()
                 self._check_room(piece.size_bytes)
                 session = self._sessions[piece.token] = _Session(self._new_file(), piece.size_bytes, self._clock())
+            session.last_use_s = self._clock()  # from here on it is not idle, though its lock is not held yet
             return session
 
     def _write(self, session: _Session, data: Readable) -> None:
@@ -135,6 +143,12 @@ class FileUploads:
             if now_s - session.last_use_s > IDLE_S and session.lock.acquire(blocking=False):
                 try:
                     del self._sessions[token]
-                    os.close(session.descriptor)
+                    _close(session)
                 finally:
                     session.lock.release()
+
+
+def _close(session: _Session) -> None:
+    """Under the session's lock."""
+    session.is_closed = True
+    os.close(session.descriptor)

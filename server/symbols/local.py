@@ -14,7 +14,7 @@ from pathlib import Path
 from emberwatch.v1 import batch_pb2 as pb
 from server.store.protocol import BinaryInfo
 from server.symbols.debug_links import open_by_build_id, open_by_debug_link, probe_or_none
-from server.symbols.rooted import OPEN_FLAGS, regular_only
+from server.symbols.rooted import open_regular
 from server.symbols.sources import Origin, Source
 
 MAX_TABLE_BYTES = 64 << 10
@@ -56,7 +56,7 @@ def content_hash(descriptor: int) -> bytes:
 def _open_running_file(binary: BinaryInfo) -> int | None:
     if binary.kind != pb.BINARY_KIND_ELF or not binary.path.startswith(b"/") or b"\0" in binary.path:
         return None
-    descriptor = _open_regular(Path(os.fsdecode(binary.path)))
+    descriptor = open_regular(Path(os.fsdecode(binary.path)))
     if descriptor is None:
         return None
     try:
@@ -66,13 +66,6 @@ def _open_running_file(binary: BinaryInfo) -> int | None:
         pass  # It went away or cannot be read: as if it were not here.
     os.close(descriptor)
     return None
-
-
-def _open_regular(path: Path) -> int | None:
-    try:
-        return regular_only(os.open(path, OPEN_FLAGS))
-    except OSError:
-        return None
 
 
 def _program_headers(descriptor: int, header: bytes) -> tuple[bytes, struct.Struct]:

@@ -13,7 +13,8 @@ import struct
 from pathlib import Path, PurePosixPath
 
 OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-"""O_NONBLOCK: a FIFO must not hang the server, a device is closed untouched."""
+LOOK_FLAGS = os.O_PATH | os.O_CLOEXEC
+"""Names a file without opening it: opening alone starts a watchdog, rewinds a tape, takes the other end of a FIFO."""
 SYS_OPENAT2 = 437
 """The same number on every architecture (include/uapi/asm-generic/unistd.h)."""
 RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
@@ -41,16 +42,28 @@ def open_in_root(root: Path, relative: PurePosixPath) -> int | None:
     return None if descriptor is None else regular_only(descriptor)
 
 
-def regular_only(descriptor: int) -> int | None:
-    """The descriptor when it is of a regular file; else it is closed."""
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    return None
+def open_regular(path: Path) -> int | None:
+    """A descriptor of a regular file anywhere; None when it is none, or cannot be read."""
+    try:
+        return regular_only(os.open(path, LOOK_FLAGS))
+    except OSError:
+        return None
+
+
+def regular_only(looked_at: int) -> int | None:
+    """Open for reading what a descriptor of LOOK_FLAGS names, when it is a regular file; the descriptor given is closed."""
+    try:
+        if not stat.S_ISREG(os.fstat(looked_at).st_mode):
+            return None
+        return os.open(f"/proc/self/fd/{looked_at}", OPEN_FLAGS)
+    except OSError:
+        return None
+    finally:
+        os.close(looked_at)
 
 
 def open_without_links(directory: int, name: bytes) -> int | None:
-    """Open NAME below the directory part by part; None when a part is a link, `..`, or missing."""
+    """Look at NAME below the directory part by part (LOOK_FLAGS); None when a part is a link, `..`, or missing."""
     parts = [part for part in name.split(b"/") if part not in (b"", b".")]
     if not parts or b".." in parts:
         return None
@@ -60,7 +73,7 @@ def open_without_links(directory: int, name: bytes) -> int | None:
             below = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
             os.close(current)
             current = below
-        return os.open(parts[-1], OPEN_FLAGS | os.O_NOFOLLOW, dir_fd=current)
+        return os.open(parts[-1], LOOK_FLAGS | os.O_NOFOLLOW, dir_fd=current)
     except OSError:
         return None
     finally:
@@ -68,7 +81,7 @@ def open_without_links(directory: int, name: bytes) -> int | None:
 
 
 def _openat2(directory: int, name: bytes) -> int:
-    how = _OPEN_HOW.pack(OPEN_FLAGS, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
+    how = _OPEN_HOW.pack(LOOK_FLAGS, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
     call = ctypes.CDLL(None, use_errno=True).syscall
     descriptor: int = call(
         ctypes.c_long(SYS_OPENAT2), ctypes.c_int(directory), ctypes.c_char_p(name), ctypes.c_char_p(how), ctypes.c_size_t(len(how))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Monotonic time becomes UTC in one place."""
 
-from agent.clock import Clock, next_boundary_ns
+from agent.clock import Clock, Moment, next_boundary_ns
 
 
 class StepClock(Clock):
@@ -30,3 +30,14 @@ def test_boundary_is_the_end_of_the_slot_and_never_now() -> None:
     assert next_boundary_ns(13_000_000_000, 10) == 20_000_000_000
     assert next_boundary_ns(20_000_000_000, 10) == 30_000_000_000
     assert next_boundary_ns(19_999_999_999, 10) == 20_000_000_000
+
+
+def test_a_moment_comes_when_the_wall_clock_says_so_and_no_later_than_it_seemed_to() -> None:
+    # It is 4.5 s away. Set ahead, the clock reads it at once; set back an hour, it is over when 4.5 s have gone by.
+    clock = StepClock(
+        [0, 1_000_000_000, 4_400_000_000, 4_500_000_000], [5_500_000_000, 10_000_000_000, -3_590_100_000_000, -3_590_000_000_000]
+    )
+    moment = Moment(clock, 10_000_000_000)
+    assert moment.left_s() == 0
+    assert moment.left_s() == 0.1
+    assert moment.left_s() == 0

@@ -11,6 +11,7 @@ import time
 
 NAMES = (
     "agent",
+    "daily",
     "samplers",
     "wire",
     "ingest",

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
-from agent.kernel.program import SymbolNames
+from agent.kernel.program import KernelSymbols
 from agent.profilers import locks, syscall, tcp
 from agent.profilers.call_budget import Step
 from agent.profilers.cpu import CpuSettings
@@ -89,7 +89,7 @@ def run(effort: Effort) -> Iterator[Line]:
         for _group, profiler in suite._groups:
             profiler.close()
         suite.cpu._run_time.close()  # as for nine tenths of the time: measuring adds 75 ns to each run of anybody's program
-        host = EventHost(suite.cpu._program, EventSettings(most_per_s=0), time.monotonic_ns, SymbolNames((), 0, 0))
+        host = EventHost(suite.cpu._program, EventSettings(most_per_s=0), time.monotonic_ns, KernelSymbols(folder))
         yield from _calls(host, _load(program, "calls", closing), effort)
         yield from _locks(host, _load(program, "locks", closing), effort)
         yield from _connections(host, program, closing, effort)

@@ -47,7 +47,7 @@ def _cut(weighed: WeighedTree, width_px: int) -> Json:
         first_calls=lambda: np.ones(len(weighed.tree), np.bool_),
         samples=weighed.sum,
         covered_s=10.0,
-        quality=Quality(Losses(), StackShares(), 1, ()),
+        quality=Quality(Losses(), is_of_hosts=False, stacks=StackShares(), hosts=1, hosts_silent=()),
         idle=None,
         nearest_data_s=None,
     )

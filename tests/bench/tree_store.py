@@ -41,9 +41,13 @@ class TreeStore:
             start = (at + 1) * MINUTE_NS
             if selection.from_unix_ns <= start < selection.until_unix_ns:
                 stored = StoredRows(decompress(block))
-                keys, ids, indices, columns = stored.keys(), stored.series_ids(), stored.series(), stored.columns(selection.columns)
+                keys, ids, indices, multiples = stored.keys(), stored.series_ids(), stored.series(), dict[str, int]()
                 assert indices is not None
-                yield Piece(SERVICE, keys, ids[indices], columns, start, start + MINUTE_NS)
+                if selection.is_compact and selection.columns is not None:
+                    columns, multiples = stored.compact_columns(selection.columns)
+                else:
+                    columns = stored.columns(selection.columns)
+                yield Piece(SERVICE, keys, ids[indices], columns, start, start + MINUTE_NS, multiples=multiples)
 
     def timeline(self, selection: Selection, step_ns: int) -> Timeline:
         """One slot of all series together."""

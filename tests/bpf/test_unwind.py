@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from agent.records.drain import StackStop
 from tests.support.kernel import lacking_for_bpf
 from tests.support.language_programs import CPP, compiler
 from tests.support.unwind_programs import TRUTH, build, is_true
-from tests.support.unwinding import Names, Walk, observing
+from tests.support.unwinding import DEADLINE_S, Names, Walk, observing
 
 WHOLE_SHARE = 0.995
 FEWEST_SAMPLES = 50
@@ -80,8 +81,9 @@ def observed(header_directory: Path, tmp_path_factory: pytest.TempPathFactory) -
             for pid in pids:
                 os.kill(pid, signal.SIGCONT)
             observer.meet_until_tables_are_there(pids.keys())
-            for _ in range(20):
-                observer.meet(1.0)
+            until = time.monotonic() + DEADLINE_S
+            while time.monotonic() < until:
+                observer.meet(0.5)
                 for walk in observer.window():
                     if walk.pid in pids:  # Others are what a wrapper of a program forked before it became it.
                         walks[pids[walk.pid]].append(walk)

@@ -32,7 +32,8 @@ def test_no_wrong_name_while_programs_come_and_go(header_directory: Path, tmp_pa
     with subprocess.Popen([str(program), *map(str, libraries), "churn"]) as process:
         try:
             with observing(header_directory, tmp_path, [process.pid]) as observer:
-                for _ in range(20):
+                until = time.monotonic() + DEADLINE_S
+                while time.monotonic() < until:
                     observer.meet(1.0)
                     for walk in observer.window():
                         frames = ["*" if name == "-" else name for name in names.frames(walk)]  # mapped after the last look: unknown

@@ -96,6 +96,13 @@ def measuring(header_directory: Path, group: Group = GROUP, **settings: float) -
         yield suite
 
 
+@pytest.fixture(scope="module")
+def suite(header_directory: Path) -> Iterator[Suite]:
+    """Everything as it is by default; each run is in windows of its own."""
+    with measuring(header_directory) as measured:
+        yield measured
+
+
 def run(suite: Suite, programs: Programs, *arguments: str) -> tuple[Seen, dict[str, int]]:
     """Let the program do its waits, window after window; what was seen of it, and what it says itself."""
     with programs.running("waits", *arguments) as process:
@@ -154,9 +161,8 @@ def near(value: int, truth: int) -> bool:
 
 
 @pytest.mark.exact
-def test_sleeps_are_as_long_as_the_program_says(header_directory: Path, programs: Programs) -> None:
-    with measuring(header_directory) as suite:
-        seen, truth = run(suite, programs, "sleeps")
+def test_sleeps_are_as_long_as_the_program_says(suite: Suite, programs: Programs) -> None:
+    seen, truth = run(suite, programs, "sleeps")
     offcpu, times = seen.sums("offcpu", b"waits"), seen.sums("time")
     assert seen.classes(b"waits")[b"sleep"] > 20 * (10 + 20 + 50) * 1_000_000 * (1 - TOLERANCE)
     assert near(seen.classes(b"waits")[b"sleep"] + times["runnable_ns"], truth["waited_ns"])
@@ -178,10 +184,9 @@ def test_sleeps_are_as_long_as_the_program_says(header_directory: Path, programs
 
 
 @pytest.mark.exact
-def test_lock_that_another_thread_holds(header_directory: Path, programs: Programs) -> None:
+def test_lock_that_another_thread_holds(suite: Suite, programs: Programs) -> None:
     functions = programs.functions("waits")
-    with measuring(header_directory) as suite:
-        seen, truth = run(suite, programs, "mutex")
+    seen, truth = run(suite, programs, "mutex")
     waited_ns = seen.classes(b"waits")[b"lock"]
     runnable_ns = seen.sums("runqueue", b"waits")["ns"]
     assert truth["waited_ns"] * (1 - TOLERANCE) - runnable_ns - SLACK_NS <= waited_ns
@@ -191,19 +196,17 @@ def test_lock_that_another_thread_holds(header_directory: Path, programs: Progra
 
 
 @pytest.mark.exact
-def test_pipe_reader_waits_for_the_pipe_and_its_writer_wakes_it(header_directory: Path, programs: Programs) -> None:
+def test_pipe_reader_waits_for_the_pipe_and_its_writer_wakes_it(suite: Suite, programs: Programs) -> None:
     functions = programs.functions("waits")
-    with measuring(header_directory) as suite:
-        seen, truth = run(suite, programs, "pipes")
+    seen, truth = run(suite, programs, "pipes")
     assert_waited(seen, functions["drink"], b"pipe", truth)
     assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * seen.woken_ns(b"waits") > 0
 
 
-def test_who_waits_for_what_and_who_wakes_him_is_known(header_directory: Path, programs: Programs) -> None:
+def test_who_waits_for_what_and_who_wakes_him_is_known(suite: Suite, programs: Programs) -> None:
     """Under emulation too, where times say nothing."""
     functions = programs.functions("waits")
-    with measuring(header_directory) as suite:
-        seen, _ = run(suite, programs, "pipes")
+    seen, _ = run(suite, programs, "pipes")
     assert seen.classes(b"waits")[b"pipe"] > 0
     assert seen.ns_below(functions["drink"], b"waits") > 0
     assert seen.ns_below(functions["feed"], b"waits", waker=True) > 0
@@ -212,9 +215,8 @@ def test_who_waits_for_what_and_who_wakes_him_is_known(header_directory: Path, p
 
 
 @pytest.mark.exact
-def test_child_that_is_waited_for(header_directory: Path, programs: Programs) -> None:
-    with measuring(header_directory) as suite:
-        seen, truth = run(suite, programs, "children")
+def test_child_that_is_waited_for(suite: Suite, programs: Programs) -> None:
+    seen, truth = run(suite, programs, "children")
     assert_waited(seen, programs.functions("waits")["await"], b"child", truth)
 
 
@@ -236,9 +238,8 @@ def test_file_that_is_not_in_memory_is_waited_for_on_the_disk(header_directory: 
 
 
 @pytest.mark.exact
-def test_two_on_one_cpu_wait_for_it_half_of_the_time(header_directory: Path, programs: Programs) -> None:
-    with measuring(header_directory) as suite:
-        seen, truth = run(suite, programs, "hogs", str(min(os.sched_getaffinity(0))))
+def test_two_on_one_cpu_wait_for_it_half_of_the_time(suite: Suite, programs: Programs) -> None:
+    seen, truth = run(suite, programs, "hogs", str(min(os.sched_getaffinity(0))))
     times, runqueue = seen.sums("time"), seen.sums("runqueue", b"waits")
     assert truth["runnable_ns"] > 0.3 * 1_500_000_000
     # A switch is the kernel's for some moments before it is told of; and windows hold what was before and after the program's own measure.
@@ -290,9 +291,9 @@ def test_of_very_many_long_waits_some_stand_for_all(header_directory: Path, prog
 
 @pytest.mark.exact
 def test_ten_thousand_threads_are_all_measured_in_bounded_memory(header_directory: Path, programs: Programs) -> None:
-    with measuring(header_directory) as suite:
-        seen, truth = run(suite, programs, "multitude", "10000")
-        map_bytes = suite.map_bytes()
+    with measuring(header_directory) as alone:
+        seen, truth = run(alone, programs, "multitude", "10000")
+        map_bytes = alone.map_bytes()
     if truth["threads"] < 10_000:
         pytest.skip(f"this host allows a process {truth['threads']} threads")
     times = seen.sums("time")

@@ -120,7 +120,7 @@ def serving_on_small_disk(data: Path) -> Iterator[RunningServer]:
     finally:
         ours.close()
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def can_mount() -> bool:
@@ -129,7 +129,7 @@ def can_mount() -> bool:
 
 
 def health(server: RunningServer) -> str:
-    with urllib.request.urlopen(f"http://{server.http}/healthz", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{server.http}/healthz", timeout=60) as answer:
         return str(json.loads(answer.read())["status"])
 
 

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from agent.ship.client import Client
 from emberwatch.v1 import collector_pb2
+from tests.conftest import PATIENCE_MS
 from tests.support.batches import Row, batch_of, push_of
 from tests.support.servers import RunningServer, serving
 
@@ -45,11 +46,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page whose console must stay silent to the end."""
+def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
+    """A page whose console must stay silent to the end. It is closed before its server is, which it would go on asking."""
     complaints: list[str] = []
     opened = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light", timezone_id="UTC")
-    opened.set_default_timeout(15_000)
+    opened.set_default_timeout(PATIENCE_MS)
     opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     yield opened
@@ -99,7 +100,7 @@ def test_an_empty_side_is_said_by_the_server(page: Page, server: RunningServer) 
 def test_a_note_of_a_pipeline_stands_in_the_list(page: Page, server: RunningServer) -> None:
     body = json.dumps({"service": "shop", "version": "2", "annotation": "the new parser"}).encode()
     asked = urllib.request.Request(f"http://{server.http}/api/v1/deploys", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=10) as answer:
+    with urllib.request.urlopen(asked, timeout=60) as answer:
         assert answer.status == 200
     page.goto(f"http://{server.http}/deploys")
     expect(page.locator(".deploy-note")).to_have_text("the new parser")

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from agent.ship.client import Client
 from emberwatch.v1 import collector_pb2
+from tests.conftest import PATIENCE_MS
 from tests.support.batches import Row, batch_of, push_of
 from tests.support.servers import RunningServer, serving
 
@@ -60,11 +61,11 @@ def deploy(server: RunningServer) -> dict[str, Any]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
     complaints: list[str] = []
     context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light", timezone_id="UTC")
     opened = context.new_page()
-    opened.set_default_timeout(20_000)
+    opened.set_default_timeout(PATIENCE_MS)
     opened.on(
         "console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") and NO_KIND not in said.text else None
     )
@@ -117,7 +118,7 @@ def test_a_shared_view_shows_the_same_until_it_is_taken_back(server: RunningServ
     page.wait_for_selector(".flame-canvas[data-boxes]")
     page.get_by_role("button", name="Saved views and shares").click()
     page.get_by_role("button", name="Make a link").click()
-    expect(page.locator("#toast")).to_have_text("Link copied. It shows this picture until it expires.", timeout=60_000)
+    expect(page.locator("#toast")).to_have_text("Link copied. It shows this picture until it expires.")
     link = page.evaluate("navigator.clipboard.readText()")
     assert link.startswith(f"http://{server.http}/shared/")
     asked: list[str] = []

@@ -18,7 +18,7 @@ from agent.ship.fleet_tables import FleetTableClient
 from agent.unwind.source import SourceCounts, SourceSettings, TableSource
 from tests.support.servers import RunningServer, serving
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 PROGRAM = os.path.realpath(sys.executable)
 
 

@@ -14,9 +14,9 @@ from agent.ship.client import Client
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import collector_pb2
 from server.http.packed import PACKED_TYPE
+from tests.conftest import PATIENCE_MS
 from tests.support.batches import push_of
 from tests.support.servers import RunningServer, serving
-from tests.web.conftest import PATIENCE_MS
 from tests.web.test_flame_graph import PIXEL, SURFACE
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded.batch.zst"

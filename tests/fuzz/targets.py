@@ -144,8 +144,9 @@ def _build(key: BinaryKey, form: int, data: bytes, split: tuple[int, int] | None
         os.write(source, data)
         splits, sizes = (None, ()) if split is None else (split[0], (split[1],))
         result = build(Job(key, form, (source,), output, splits=splits, split_sizes=sizes))
-        if result.reason.partition(":")[0] in WRONG_ERRORS:
-            raise Finding(result.reason)
+        for reason in (result.reason, result.debug_reason):
+            if any(f"{error}:" in reason for error in WRONG_ERRORS):
+                raise Finding(reason)
         if result.status == BuildStatus.OK:
             _search(open_table(output, key))
         return result.status

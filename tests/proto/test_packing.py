@@ -130,3 +130,16 @@ def test_more_nodes_than_allowed_are_refused_before_they_are_made() -> None:
     packed.stacks.lengths.CopyFrom(encode_column([0, *[1 << 40] * (len(packed.stacks.lengths.data) - 1)]))
     with pytest.raises(ColumnError, match="more than 1000"):
         packing.unpack(packed, 1000)
+
+
+def test_frames_that_call_are_no_more_than_frames_there_are() -> None:
+    """Zeros are sent for nothing: a message of 2 KB that said 60 million frames without children cost 1 GB."""
+    packed = batch_of(SORTED)
+    packing.pack(packed)
+    frames = len(packed.frames.kinds.data)
+    counts = [*packed.stacks.child_counts.data, *[0] * 1000]
+    packed.stacks.child_counts.CopyFrom(encode_column(counts[:frames]))
+    packing.unpack(type(packed).FromString(packed.SerializeToString()), 1000)
+    packed.stacks.child_counts.CopyFrom(encode_column(counts[: frames + 1]))
+    with pytest.raises(ColumnError, match=f"column of {frames + 1} elements where at most {frames} are allowed"):
+        packing.unpack(packed, 1000)

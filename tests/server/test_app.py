@@ -79,7 +79,7 @@ def test_a_name_with_two_addresses_is_one_server(tmp_path: Path) -> None:
     server = Server(settings(tmp_path, http="localhost:0"))
     addresses = server.start()
     try:
-        with urllib.request.urlopen(f"http://{addresses.http}/healthz", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{addresses.http}/healthz", timeout=60) as answer:
             assert answer.status == 200
     finally:
         server.close()
@@ -92,7 +92,7 @@ def test_stop_under_load_leaves_no_traceback(tmp_path: Path, capfd: pytest.Captu
     def ask(host: str, port: int) -> None:
         with contextlib.suppress(OSError):  # the server is gone
             while True:
-                with socket.create_connection((host, port), 10) as connection:
+                with socket.create_connection((host, port), 60) as connection:
                     connection.sendall(b"GET /api/v1/services HTTP/1.0\r\n\r\n")
                     while connection.recv(65536):
                         answered[0] += 1
@@ -141,7 +141,7 @@ def test_secrets_of_webhooks_are_in_no_answer(tmp_path: Path, caplog: pytest.Log
             )
             for path in (*paths, "/api/v1/deploys?from=-1h", "/api/v1/shares", "/api/v1/views", "/api/v1/services"):
                 try:
-                    with urllib.request.urlopen(base + path, timeout=30) as answer:
+                    with urllib.request.urlopen(base + path, timeout=60) as answer:
                         answers.append(answer.read().decode() + str(answer.headers))
                 except urllib.error.HTTPError as error:
                     with error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import zstandard
 
-from agent.errors import PushDelayed, PushRejected
+from agent.errors import PushDelayed
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import collector_pb2, columns, packing
 from tests.support.drains import key_texts
@@ -28,7 +28,7 @@ class FakeCollector:
     layouts: list[int] = field(default_factory=list)
     payload_bytes: list[int] = field(default_factory=list)
     answers: list["collector_pb2.PushStatus"] = field(default_factory=list)
-    failures: list[PushDelayed | PushRejected] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
     """Raised, one a push, before anything is stored."""
     lost_answers: int = 0
     """This many pushes are stored, but their answer does not arrive."""

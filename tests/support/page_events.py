@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from flask.testing import FlaskClient
@@ -34,6 +35,7 @@ QUIET_EVERY = 9
 """Windows of web-1 for each of web-2, which has connections alone."""
 MS = 10**6
 SECOND = 10**9
+_MAKING = Lock()
 
 _KERNEL = {"futex_wait_queue", "__futex_wait", "ep_poll", "io_schedule", "sk_wait_data", "pipe_read", "do_nanosleep", "schedule"}
 _LIBC = {"pthread_mutex_lock", "__lll_lock_wait", "epoll_wait", "fsync", "recv", "read", "clock_nanosleep", "start_thread"}
@@ -55,9 +57,14 @@ class EventNamer(FakeNamer):
         return named
 
 
-@cache
 def event_client(now_s: int) -> FlaskClient:
-    """A client of a server that holds the last quarter of an hour before `now_s`; made once for a run of tests."""
+    """A client of a server that holds the last quarter of an hour before `now_s`; made once for a run of tests, whoever asks first."""
+    with _MAKING:
+        return _made(now_s)
+
+
+@cache
+def _made(now_s: int) -> FlaskClient:
     directory = Path(tempfile.mkdtemp(prefix="page-events-"))
     store = new_store(directory)
     atexit.register(shutil.rmtree, directory, ignore_errors=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.lock_programs import LOCK_SOURCES
-from tests.support.wait_program import WAITS
+from tests.support.wait_program import ASLEEP, WAITS
 
 _SPIN = """
 #define _GNU_SOURCE
@@ -28,6 +28,7 @@ static inline __attribute__((always_inline)) void work(unsigned rounds)
 
 SOURCES = {
     "waits": WAITS,
+    "asleep": ASLEEP,
     # Work split 70/20/10 by rounds of one loop, in pieces of some microseconds and in random order: not in phase with any clock.
     "shares": """
 __attribute__((noinline)) void busy_seventy(unsigned n) { work(n); asm volatile(""); }

@@ -2,12 +2,15 @@
 """Stores on real SQLite files, and pushes for them: rows of text in, totals out."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from emberwatch.v1 import collector_pb2 as collector
 from server.ingest.decode import decode_push
 from server.ingest.limits import IngestLimits
 from server.query.merge import key_weights
+from server.store.believed_time import BelievedTime
 from server.store.migrate import migrate
 from server.store.protocol import Selection, Store
 from server.store.push import DecodedPush
@@ -24,8 +27,18 @@ STACK = ["app+0x10", "app+0x20"]
 
 def new_store(directory: Path, limits: StoreLimits | None = None) -> SqlStore:
     """Open the store in `directory`, made when it is not there."""
-    migrate(url_of(directory))
+    file = directory / "store.db"
+    if not file.exists():
+        file.write_bytes(_empty_store())
     return SqlStore(url_of(directory), limits)
+
+
+@cache
+def _empty_store() -> bytes:
+    """A file with all tables and no row: migrations are run once, not for each of some hundred stores."""
+    with TemporaryDirectory() as directory:
+        migrate(url_of(Path(directory)))
+        return (Path(directory) / "store.db").read_bytes()
 
 
 def url_of(directory: Path) -> str:
@@ -57,9 +70,15 @@ def timeline_total(store: Store, column: str = "samples", span: tuple[int, int] 
     return int(columns[column].sum()) if column in columns else 0
 
 
-def compact_all(store: Store, now_unix_ns: int) -> int:
+def leap(store: SqlStore, now_unix_ns: int) -> None:
+    """Have the store believe a time at once, however far it is from its newest window (server.store.believed_time)."""
+    store._time = BelievedTime(now_unix_ns)
+
+
+def compact_all(store: SqlStore, now_unix_ns: int) -> int:
     """Compact until nothing is left; gives how many batches went into blocks."""
     batches = 0
+    leap(store, now_unix_ns)
     while not (step := store.compact(now_unix_ns)).is_done:
         batches += step.batches
     return batches

@@ -40,13 +40,13 @@ class RunningServer:
 
     def get(self, path: str, **parameters: str) -> dict[str, Any]:
         """GET /api/v1/PATH."""
-        with urllib.request.urlopen(f"http://{self.http}/api/v1/{path}?{urllib.parse.urlencode(parameters)}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{self.http}/api/v1/{path}?{urllib.parse.urlencode(parameters)}", timeout=60) as answer:
             body: dict[str, Any] = json.loads(answer.read())
             return body
 
     def text(self, path: str, **parameters: str) -> str:
         """GET /api/v1/PATH as text."""
-        with urllib.request.urlopen(f"http://{self.http}/api/v1/{path}?{urllib.parse.urlencode(parameters)}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{self.http}/api/v1/{path}?{urllib.parse.urlencode(parameters)}", timeout=60) as answer:
             return str(answer.read().decode())
 
 
@@ -58,7 +58,7 @@ def serving(data: Path, *arguments: str, grpc: str = "127.0.0.1:0") -> Iterator[
     try:
         yield RunningServer(str(child.facts["http"]), str(child.facts["grpc"]), child.process)
     finally:
-        child.stop(15)
+        child.stop(60)
 
 
 @contextmanager

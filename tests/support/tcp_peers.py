@@ -183,7 +183,7 @@ def _overflow() -> None:
     for caller in callers:
         caller.setblocking(False)
         caller.connect_ex(listener.getsockname())
-    until_s = time.monotonic() + 30
+    until_s = time.monotonic() + 60
     while not (dropped := _counter("TcpExt", "ListenDrops")) and time.monotonic() < until_s:
         time.sleep(0.05)
     for caller in callers:

@@ -268,3 +268,46 @@ int main(int argc, char **argv)
 		pause();
 }
 """
+
+# Sleeps in linger(), called by settle(), called by main(). With an argument the frame pointer leads into a page that is not there: of the
+# file with that name, or, when it is "", one that somebody else is to serve (userfaultfd(2)), which nobody does.
+ASLEEP = r"""
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+__attribute__((noinline)) void linger(void *frame)
+{
+	long answer = SYS_pause;
+	frame = frame ? frame : __builtin_frame_address(0);
+	asm volatile("xchg %%rdi, %%rbp\n\tsyscall\n\txchg %%rdi, %%rbp" : "+a"(answer), "+D"(frame) : : "rcx", "r11", "memory");
+}
+__attribute__((noinline)) void settle(void *frame)
+{
+	linger(frame);
+	asm volatile("");
+}
+static void *trap(char *page, const char *file)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register missing = {.range = {(long)page, 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+	int faults;
+	if (*file) {
+		if (mmap(page, 4096, PROT_READ, MAP_PRIVATE | MAP_FIXED, open(file, O_RDONLY), 0) != page)
+			abort();
+		return page + 64;
+	}
+	faults = syscall(SYS_userfaultfd, 0);
+	if (faults < 0 || ioctl(faults, UFFDIO_API, &api) || madvise(page, 4096, MADV_DONTNEED) || ioctl(faults, UFFDIO_REGISTER, &missing))
+		abort();
+	return page + 64;
+}
+int main(int argc, char **argv)
+{
+	char area[16384];
+	printf("asleep\n"), fflush(stdout);
+	settle(argc > 1 ? trap((char *)((long)area + 4096 & -4096L), argv[1]) : 0);
+	asm volatile("" : : "r"(area) : "memory");
+}
+"""

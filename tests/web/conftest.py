@@ -11,16 +11,13 @@ from typing import Literal
 from urllib.parse import parse_qs
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page
 
+from tests.conftest import PATIENCE_MS
 from tests.support.page_server import PageServer
 
 # What a scenario's refusals make the console say, and what reading pixels in a test does.
 EXPECTED = re.compile(r"Failed to load resource: the server responded with a status of (400|404|503)|Canvas2D: Multiple readback")
-
-PATIENCE_MS = 30_000
-"""What is waited for comes in some tenths of a second; on a machine that does much else it may take long."""
-expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass

@@ -6,6 +6,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.support.upstreams import until
 from tests.web.conftest import Open
 
 PIXEL = """([x, y]) => {
@@ -46,9 +47,8 @@ def test_a_click_zooms_and_asks_for_detail_and_history_goes_back(open_page: Open
     expect(page.locator(".graph-summary")).to_contain_text("% of 312 s")
     opened.wait_until_asked("flamegraph", "at=")
     # What is zoomed to fills the width in the row where it was.
-    page.wait_for_timeout(200)
     width = page.evaluate("document.querySelector('.flame-canvas').clientWidth")
-    assert page.evaluate(PIXEL, [2, 18 + 3]) == page.evaluate(PIXEL, [width - 4, 18 + 3])
+    page.wait_for_function(f"({PIXEL})([2, 21]).join() === ({PIXEL})([{width} - 4, 21]).join()")
     page.go_back()
     expect(page.locator(".graph-summary")).to_have_text("312 s of CPU")
 
@@ -92,9 +92,7 @@ def test_search_says_the_servers_share_dims_the_rest_and_walks_the_matches(open_
     page.keyboard.type("json")
     expect(page.locator(".search-share")).to_have_text(re.compile(r"^[\d.]+ % matches · [\d.]+ s$"))
     assert "search=json" in page.url
-    page.wait_for_timeout(100)
-    dimmed = page.evaluate(PIXEL, [40, 18 + 4])
-    assert sum(dimmed) > sum(before)
+    page.wait_for_function(f"({PIXEL})([40, 22]).reduce((sum, part) => sum + part) > {sum(before)}")
     page.locator(".flame-canvas").focus()
     page.keyboard.press("n")
     first = _selected(page)
@@ -180,8 +178,7 @@ def test_live_numbers_wait_while_a_frame_is_read(open_page: Open) -> None:
     opened.wait_for_graph()
     count = len(opened.asked_for("flamegraph"))
     opened.page.clock.run_for(11_000)
-    opened.page.wait_for_timeout(300)
-    assert len(opened.asked_for("flamegraph")) == count + 1
+    until(lambda: opened.page.wait_for_timeout(50) or len(opened.asked_for("flamegraph")) == count + 1)
     opened.page.get_by_role("button", name="Live: on").click()
     opened.page.clock.run_for(25_000)
     opened.page.wait_for_timeout(200)
@@ -204,8 +201,7 @@ def test_a_stack_of_30_000_frames_is_drawn_and_scrolls(open_page: Open) -> None:
     opened = open_page("/service/checkout", scenario="deep")
     opened.page.wait_for_selector(".flame-canvas[data-boxes]", timeout=HUGE_MS)
     opened.page.locator(".flame-scroll").evaluate("box => { box.scrollTop = 18 * 20000; }")
-    opened.page.wait_for_timeout(200)
-    assert opened.page.evaluate(PIXEL, [20, 40]) != SURFACE
+    opened.page.wait_for_function(f"({PIXEL})([20, 40]).join() !== '{','.join(map(str, SURFACE))}'")
 
 
 def test_reduced_motion_zooms_without_moving(open_page: Open) -> None:

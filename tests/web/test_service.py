@@ -64,7 +64,7 @@ def test_what_is_missing_is_said_in_words(open_page: Open) -> None:
             "1.4 % of the samples are deeper than 127 frames and stand under [truncated]",
             "3.1 % of the time stands under [kernel hidden]: the kernel hides its addresses from the agent. Run the agent as root or with "
             "CAP_SYSLOG; where kernel.kptr_restrict is 2, type: sysctl kernel.kptr_restrict=1",
-            "41 of 44 hosts reported; silent: web-3, web-9, web-12",
+            "41 of 44 hosts still report; silent: web-3, web-9, web-12",
         ]
     )
 

@@ -100,12 +100,9 @@ def test_at_375_px_nothing_is_wider_than_the_screen_and_details_slide_up(open_pa
     opened.wait_for_graph()
     opened.page.locator(".flame-canvas").scroll_into_view_if_needed()
     opened.page.touchscreen.tap(*opened.frame_at(0.6, 2))
-    box = opened.page.locator(".details").bounding_box()
-    opened.page.wait_for_timeout(250)
-    box = opened.page.locator(".details").bounding_box()
-    assert box is not None
-    assert box["y"] + box["height"] == 900
-    assert box["width"] == 375
+    opened.page.wait_for_function(
+        "(({bottom, width}) => bottom === 900 && width === 375)(document.querySelector('.details').getBoundingClientRect())"
+    )
 
 
 def test_print_shows_the_graph_to_its_full_depth_on_light_ground(open_page: Open) -> None:
@@ -113,11 +110,9 @@ def test_print_shows_the_graph_to_its_full_depth_on_light_ground(open_page: Open
     opened.wait_for_graph()
     opened.page.emulate_media(media="print")
     opened.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    opened.page.wait_for_timeout(100)
-    height, space = opened.page.evaluate(
-        "[document.querySelector('.flame-canvas').clientHeight, document.querySelector('.flame-space').clientHeight]"
+    opened.page.wait_for_function(
+        "document.querySelector('.flame-canvas').clientHeight === document.querySelector('.flame-space').clientHeight"
     )
-    assert height == space
     assert not opened.page.locator(".nav").is_visible()
     expect(opened.page.locator(".range-label")).to_be_visible()
 
@@ -148,4 +143,4 @@ def test_names_that_are_being_made_are_said_and_come_by_themselves(open_page: Op
     expect(opened.page.locator(".loss-items")).to_contain_text("naming 3 binaries…")
     opened.server.scenario = "normal"
     # The range is fixed, so that nothing but this would read it again.
-    expect(opened.page.locator(".loss-items")).not_to_contain_text("naming", timeout=60_000)
+    expect(opened.page.locator(".loss-items")).not_to_contain_text("naming")

@@ -66,8 +66,8 @@ def test_chosen_files_are_sent_in_pieces_and_go_on_after_a_break(open_page: Open
     opened.server.files.failures = 1
     page.get_by_label("Files to upload").set_input_files([file("app.debug", ELF), file("notes.txt", b"no ELF file")])
     uploads = page.locator(".upload")
-    expect(uploads.filter(has_text="app.debug")).to_contain_text("takenapp.debugnames what runs", timeout=30_000)
-    expect(uploads.filter(has_text="notes.txt")).to_contain_text("refusednotes.txtthe file is refused: not an ELF file", timeout=30_000)
+    expect(uploads.filter(has_text="app.debug")).to_contain_text("takenapp.debugnames what runs")
+    expect(uploads.filter(has_text="notes.txt")).to_contain_text("refusednotes.txtthe file is refused: not an ELF file")
     assert opened.server.files.taken == [ELF]
 
 
@@ -82,7 +82,7 @@ def test_files_may_be_dropped_anywhere(open_page: Open) -> None:
     expect(page.locator(".drop")).to_have_class(re.compile("is-over"))
     page.dispatch_event("h1", "drop", {"dataTransfer": transfer})
     expect(page.locator(".drop")).not_to_have_class(re.compile("is-over"))
-    expect(page.locator(".upload").first).to_contain_text("takendropped.so", timeout=30_000)
+    expect(page.locator(".upload").first).to_contain_text("takendropped.so")
     assert opened.server.files.taken == [b"\x7fELF and more"]
 
 

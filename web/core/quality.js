@@ -80,7 +80,7 @@ export function mainReason(lost) {
 }
 
 /**
- * Hosts that reported and hosts that should have.
+ * Hosts that report up to the end of the range, and hosts that should.
  * @param {Quality} quality
  */
 export function hostCounts({ hosts, hosts_silent }) {
@@ -192,7 +192,7 @@ function hostsItem(quality) {
   const words =
     silent === 0
       ? `all ${countOf(heard, "host")} reported`
-      : `${heard} of ${countOf(expected, "host")} reported; silent: ${listOf(quality.hosts_silent, 3)}`;
+      : `${heard} of ${countOf(expected, "host")} still ${heard === 1 ? "reports" : "report"}; silent: ${listOf(quality.hosts_silent, 3)}`;
   return { key: "hosts", label: "hosts", value: `${heard}/${expected}`, isFine: silent === 0, words };
 }
 

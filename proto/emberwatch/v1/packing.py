@@ -44,7 +44,10 @@ def pack(batch: pb.FoldedBatch) -> bool:
 
 
 def unpack(batch: pb.FoldedBatch, most_nodes: int) -> None:
-    """Bring `batch` into layout 1, in place; one of layout 1 is left alone. Raises ColumnError when it cannot be unpacked."""
+    """Bring `batch` into layout 1, in place; one of layout 1 is left alone. Raises ColumnError when it cannot be unpacked.
+
+    No table may have more than `most_nodes` entries: zeros are sent for almost nothing, and each costs 8 bytes several times here.
+    """
     if batch.version != PACKED:
         return
     climbs, lengths = _indices(batch.stacks.climbs, most_nodes), _indices(batch.stacks.lengths, most_nodes)
@@ -56,7 +59,8 @@ def unpack(batch: pb.FoldedBatch, most_nodes: int) -> None:
     count = int(ends[-1]) + 1
     parents = _parents(climbs[1:], lengths[1:], count)
     choices = _choices(batch.stacks, ends[:-1] + 1, count)
-    frames = _unpack_frames(batch.stacks, parents, choices)
+    most_frames = min(most_nodes, max(1, len(batch.frames.kinds.data) // max(1, batch.frames.kinds.width)))
+    frames = _unpack_frames(batch.stacks, parents, choices, most_frames)
     stacks = pb.StackTable(parent_distances=encode_column(np.arange(count) - parents), frames=encode_column(frames))
     batch.stacks.CopyFrom(stacks)
     for series in batch.series:
@@ -121,9 +125,9 @@ def _is_next(starts: Index, count: int) -> npt.NDArray[np.bool_]:
     return is_next
 
 
-def _unpack_frames(stacks: pb.StackTable, parents: Index, choices: Index) -> Index:
+def _unpack_frames(stacks: pb.StackTable, parents: Index, choices: Index, most_frames: int) -> Index:
     """Choose the frame of every node, level by level: a node's frame is known once its parent's is."""
-    child_counts = _indices(stacks.child_counts)
+    child_counts = _indices(stacks.child_counts, most_frames)
     if not child_counts.size or min(child_counts.min(), choices.min()) < 0 or child_counts.max() > len(parents):
         raise ColumnError("children or choices that cannot be")
     children = _children(stacks, child_counts, len(parents))

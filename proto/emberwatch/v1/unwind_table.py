@@ -121,11 +121,13 @@ def _rows(raw: bytes, rows: int, rules: int) -> tuple[Addresses, Rules]:
     at = _ADDRESS_BYTES
     known = np.frombuffer(raw, "<u4", rules, at)
     at += _RULE_BYTES * rules
-    distances = _unplanes(raw[at : at + _DELTA_BYTES * (rows - 1)], "<u4")
-    index = _unplanes(raw[at + _DELTA_BYTES * (rows - 1) :], "<u2")
+    inside = memoryview(raw)
+    distances = _unplanes(inside[at : at + _DELTA_BYTES * (rows - 1)], "<u4")
+    index = _unplanes(inside[at + _DELTA_BYTES * (rows - 1) :], "<u2")
     if first >= MAX_ADDRESS or int(index.max()) >= rules or not distances.all():
         raise UnwindTableError("addresses do not ascend, or a rule is missing")
-    addresses = np.concatenate((np.array([first], np.uint64), distances)).cumsum(dtype=np.uint64)
+    addresses = np.full(rows, first, np.uint64)
+    addresses[1:] += np.cumsum(distances, dtype=np.uint64)
     found = known[index].astype(np.uint32)
     if int(addresses[-1]) >= MAX_ADDRESS or found[-1] != _NO_RULE:
         raise UnwindTableError("the last row does not end the table")
@@ -136,7 +138,6 @@ def _planes(values: npt.NDArray[np.uint32] | npt.NDArray[np.uint16]) -> bytes:
     return values.view(np.uint8).reshape(-1, values.itemsize).T.tobytes()
 
 
-def _unplanes(raw: bytes, kind: str) -> npt.NDArray[np.uint64]:
-    width = np.dtype(kind).itemsize
-    planes = np.frombuffer(raw, np.uint8).reshape(width, -1)
-    return np.ascontiguousarray(planes.T).view(kind).reshape(-1).astype(np.uint64)
+def _unplanes(raw: memoryview, kind: str) -> npt.NDArray[np.uint32] | npt.NDArray[np.uint16]:
+    planes = np.frombuffer(raw, np.uint8).reshape(np.dtype(kind).itemsize, -1)
+    return np.ascontiguousarray(planes.T).view(kind).reshape(-1)

@@ -6,8 +6,9 @@ wanted values are taken by one struct call when all its forms have one size, els
 """
 
 import operator
+import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from server.symbols.dwarf.constants import ADDRESS_INDEXES, LEB_FORMS, Attribute, Form, Tag
@@ -113,36 +114,55 @@ class Abbreviations:
 
     def __init__(self) -> None:
         self._tables: dict[tuple[int, Shape], AbbreviationTable] = {}
-        self._known: dict[tuple[object, ...], Abbreviation] = {}
+        self._known: dict[Shape, Known] = {}
 
     def table(self, data: bytes, place: int, shape: Shape) -> AbbreviationTable:
         """The table at `place`. Raises DwarfError."""
         key = (place, shape)
         if key not in self._tables:
-            self._tables[key] = parse_abbreviations(data, place, shape, self._known)
+            self._tables[key] = parse_abbreviations(data, place, shape, self._known.setdefault(shape, {}))
         return self._tables[key]
 
 
-def parse_abbreviations(data: bytes, place: int, shape: Shape, known: dict[tuple[object, ...], Abbreviation]) -> AbbreviationTable:
+Known = dict[tuple[int, bytes], Abbreviation]
+"""Abbreviations of one shape by the width of their code and the bytes behind it."""
+_LEB, _SOME = rb"[\x80-\xff]*+[\x00-\x7f]", rb"(?:[\x80-\xff]++[\x00-\x7f]|[\x01-\x7f])"
+_BODY = re.compile(_LEB + rb"[\x00-\xff](?:" + _SOME + rb"(?:\x21" + _LEB + rb"|(?!\x21)" + _SOME + rb"))*+\x00\x00")
+"""Tag, whether there are children, attributes and forms (a constant behind form 0x21), two zeros."""
+
+
+def parse_abbreviations(data: bytes, place: int, shape: Shape, known: Known) -> AbbreviationTable:
     """The table at `place` of .debug_abbrev; `known` remembers abbreviations by what they are made of. Raises DwarfError."""
     found: dict[int, Abbreviation] = {}
     sizes = [0] * 256
-    for code, (tag, has_children), attributes in _written(data, place):
-        code_bytes = _code_bytes(code)
-        likeness = (shape, code_bytes, tag, has_children, attributes)
-        entry = known.get(likeness)
-        if entry is None:
-            entry = known[likeness] = _abbreviation(shape, code_bytes, (tag, has_children), attributes)
+    for _ in range(MAX_ABBREVIATIONS):
+        code, behind = (data[place], place + 1) if data[place] < 0x80 else uleb(data, place)
+        if not code:
+            return AbbreviationTable(sizes, found)
+        body = _BODY.match(data, behind)
+        likeness = (behind - place, body[0] if body else b"")
+        entry = known.get(likeness) if body else None
+        if entry is None or body is None:
+            kind, attributes, end = _one(data, behind)
+            entry = _abbreviation(shape, _code_bytes(code), kind, attributes)
+            if body is not None and body.end() == end and behind - place == entry.code_bytes:
+                known[likeness] = entry
+        else:
+            end = body.end()
         found[code] = entry
-        is_plain = entry.size is not None and not entry.has_children and not entry.is_code
-        if is_plain and code < 0x80 and entry.size is not None:
+        if code < 0x80 and entry.size is not None and not entry.has_children and not entry.is_code:
             sizes[code] = entry.size
-    return AbbreviationTable(sizes, found)
+        place = end
+    raise DwarfError("abbreviations without end")
 
 
 def find_abbreviation(data: bytes, place: int, shape: Shape, wanted: int) -> Abbreviation:
     """The abbreviation with a code in the table at `place`; the others are passed over. Raises DwarfError."""
-    for code, kind, attributes in _written(data, place):
+    for _ in range(MAX_ABBREVIATIONS):
+        code, place = uleb(data, place)
+        if not code:
+            break
+        kind, attributes, place = _one(data, place)
         if code == wanted:
             return _abbreviation(shape, _code_bytes(code), kind, attributes)
     raise DwarfError(f"unknown abbreviation {wanted}")
@@ -152,19 +172,14 @@ def _code_bytes(code: int) -> int:
     return max(1, (code.bit_length() + 6) // 7)
 
 
-def _written(data: bytes, place: int) -> Iterator[tuple[int, tuple[int, bool], Attributes]]:
-    """Code, tag with whether there are children, and attributes, one after another."""
-    for _ in range(MAX_ABBREVIATIONS):
-        code, place = uleb(data, place)
-        if not code:
-            return
-        tag, place = uleb(data, place)
-        if place >= len(data):
-            raise DwarfError("abbreviation is cut")
-        has_children = data[place] != 0
-        attributes, place = _attributes(data, place + 1)
-        yield code, (tag, has_children), attributes
-    raise DwarfError("abbreviations without end")
+def _one(data: bytes, place: int) -> tuple[tuple[int, bool], Attributes, int]:
+    """Tag with whether there are children, attributes, and the place behind them."""
+    tag, place = uleb(data, place)
+    if place >= len(data):
+        raise DwarfError("abbreviation is cut")
+    has_children = data[place] != 0
+    attributes, place = _attributes(data, place + 1)
+    return (tag, has_children), attributes, place
 
 
 def _attributes(data: bytes, place: int) -> tuple[Attributes, int]:

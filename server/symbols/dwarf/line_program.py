@@ -22,7 +22,8 @@ U8 = npt.NDArray[np.uint8]
 
 END = (1 << 64) - 1
 """A row that ends a sequence."""
-WINDOW_BYTES = 1 << 20
+WINDOW_BYTES = 1 << 18
+"""What is worked out for each byte of it stays in the processor's cache."""
 LONGEST_BYTES = 1 << 14
 """An operation with more ends the program."""
 LEAPS = 4
@@ -72,6 +73,7 @@ class _Window:
     data: U8
     starts: I64
     """Where they begin."""
+    meanings: U8
     programs: I64
     """Which program each belongs to."""
     begins: I64
@@ -91,10 +93,10 @@ class LinePrograms:
         self._advance, self._increase = np.zeros(256, np.uint64), np.zeros(256, np.int64)
         self._advance[base:] = special // header.line_range * header.instruction_bytes
         self._increase[base:] = header.line_base + special % header.line_range
-        self._meaning, self._operands = np.full(256, _ROW, np.uint8), np.zeros(256, np.int64)
-        for operation in range(base):
-            known = _STANDARD.get(operation)
-            self._meaning[operation], self._operands[operation] = known or (_NOTHING, header.lengths[operation - 1])
+        known = [_STANDARD.get(operation) or (_NOTHING, header.lengths[operation - 1]) for operation in range(base)]
+        self._meanings = bytes(meaning for meaning, _ in known).ljust(256, bytes([_ROW]))
+        """What each operation means."""
+        self._operands = bytes(operands for _, operands in known).ljust(256, b"\0")
         if base > _CONST_PC:
             self._advance[_CONST_PC] = self._advance[255]
         self._texts: list[bytes] = []
@@ -122,7 +124,7 @@ class LinePrograms:
     def _window(self, data: U8, bounds: I64) -> tuple[_Window, int]:
         """The operations of a window, and where the next window begins. `bounds` are those of the programs."""
         size = data.size
-        following, is_cut = self._following(data, bounds)
+        following, is_cut, meanings = self._following(data, bounds)
         leaps = [np.minimum(following, size)]
         for _ in range(LEAPS):
             leaps.append(leaps[-1][leaps[-1]])
@@ -142,10 +144,11 @@ class LinePrograms:
         low, high = np.searchsorted(bounds[:-1], [0, behind])
         begins = np.searchsorted(starts, bounds[low:high])
         programs = np.searchsorted(bounds, starts, "right") - 1
-        return _Window(data, starts, programs, begins, np.arange(low, high)), behind
+        return _Window(data, starts, meanings[starts], programs, begins, np.arange(low, high)), behind
 
-    def _following(self, data: U8, bounds: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
-        """For each byte where the next operation begins if one begins here, and whether this one is cut: then the program ends.
+    def _following(self, data: U8, bounds: I64) -> tuple[I64, npt.NDArray[np.bool_], U8]:
+        """For each byte where the next operation begins if one begins here, whether this one is cut (its program ends
+        then), and what it means.
 
         The end of the data leads to itself.
         """
@@ -154,14 +157,16 @@ class LinePrograms:
         following[size] = size
         is_last = data < 0x80
         ends, before = np.flatnonzero(is_last), np.cumsum(is_last)
-        operands = self._operands[data]
+        text = data.tobytes()
+        operands = np.frombuffer(text.translate(self._operands), np.uint8)
         some = np.flatnonzero(operands)
-        last = before[some] + operands[some] - 1
+        wanted = operands[some].astype(np.int64)
+        last = before[some] + wanted - 1
         reach = ends[np.minimum(last, ends.size - 1)] + 1 if ends.size else some
         far = int(bounds[-1]) + 1
-        is_long = (last >= ends.size) | (reach - some > MAX_LEB_BYTES * operands[some] + 1)
+        is_long = (last >= ends.size) | (reach - some > MAX_LEB_BYTES * wanted + 1)
         following[some] = np.where(is_long, far, reach)
-        meanings = self._meaning[data]
+        meanings = np.frombuffer(text.translate(self._meanings), np.uint8)
         some = np.flatnonzero(meanings == _FIXED)
         following[some] = some + 3
         some = np.flatnonzero(meanings == _EXTENDED)
@@ -171,12 +176,12 @@ class LinePrograms:
         limits = np.repeat(bounds[1:], np.diff(inside))
         is_cut = (following[:size] > limits) | (following[:size] > size)
         following[:size][is_cut] = limits[is_cut]
-        return following, is_cut
+        return following, is_cut, meanings
 
     def _rows(self, window: _Window, files: "_Files", state: _State) -> tuple[Pieces, _State]:
         data, starts = window.data, window.starts
-        operations = data[starts]
-        meanings = self._meaning[operations]
+        operations = data[starts].astype(np.int64)
+        meanings = window.meanings
         advance, increase = self._advance[operations], self._increase[operations]
         some = np.flatnonzero(meanings == _FAR)
         advance[some] = ulebs(data, starts[some] + 1)[0] * self._step

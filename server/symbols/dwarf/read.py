@@ -22,7 +22,8 @@ from server.symbols.dwarf.abbrev import Abbreviations
 from server.symbols.dwarf.calls import Calls, settle
 from server.symbols.dwarf.flatten import flatten
 from server.symbols.dwarf.lines import Rows, note_lines, run_lines
-from server.symbols.dwarf.naming import BROKEN, Names
+from server.symbols.dwarf.name_columns import names_of
+from server.symbols.dwarf.naming import BROKEN
 from server.symbols.dwarf.source import DebugData
 from server.symbols.dwarf.split import SplitUnits, is_skeleton
 from server.symbols.dwarf.unit import UT_SPLIT_TYPE, UT_TYPE, Unit, UnitHeader, open_unit, unit_headers
@@ -93,21 +94,21 @@ def read_debug(
         run_lines(rows, found)
         calls = settle(found, check)
         supplement = [] if data.supplement is None else _open_all(data.supplement)
-        names = Names(units, supplement)
-        texts = {place: names.name(place) for place in _needed(calls, known)}
+        texts = names_of(units, supplement, _needed(calls, known))
         inlines = flatten(calls, rows, texts, known.folded)
     except _BROKEN as error:  # Nothing of it is certain then; the names of the symbols stay.
         raise Refused(BuildStatus.MALFORMED, f"debug data: {type(error).__name__}: {error}") from error
     return ReadDebug(inlines, len(units), broken + calls.broken_units, tuple(missing))
 
 
-def _needed(calls: Calls, known: Known) -> set[int]:
+def _needed(calls: Calls, known: Known) -> list[int]:
     """Entries whose names are asked for: not those of functions that a symbol names wherever they lie."""
     is_needed = calls.depths > 0
     is_needed[calls.ranges.entries[~np.isin(calls.ranges.starts, known.named)]] = True
     for _, node, first in calls.twins:
         is_needed[[node, first]] = True
-    return set(calls.names[is_needed].tolist())
+    needed: list[int] = np.unique(calls.names[is_needed]).tolist()
+    return needed
 
 
 def _open(data: DebugData, header: UnitHeader, tables: Abbreviations) -> Unit | None:

@@ -109,13 +109,13 @@ class Unit:
         if form in STRING_INDEXES:
             width = self.header.shape.offset_bytes
             value = self.header.shape.number(self.data.string_offsets, self.string_base + value * width, width)
-            return _text_at(self.data.strings, value)
+            return text_at(self.data.strings, value)
         if form == Form.STRP:
-            return _text_at(self.data.strings, value)
+            return text_at(self.data.strings, value)
         if form == Form.LINE_STRP:
-            return _text_at(self.data.line_strings, value)
+            return text_at(self.data.line_strings, value)
         if form in (Form.STRP_SUP, Form.GNU_STRP_ALT):
-            return _text_at(self.data.supplement.strings, value) if self.data.supplement is not None else b""
+            return text_at(self.data.supplement.strings, value) if self.data.supplement is not None else b""
         return b""
 
 
@@ -161,6 +161,7 @@ def _root_text(unit: Unit, values: dict[int, tuple[int, int | bytes]], attribute
     return unit.text(*values[attribute]) if attribute in values else b""
 
 
-def _text_at(strings: bytes, place: int) -> bytes:
+def text_at(strings: bytes, place: int) -> bytes:
+    """The text that begins there; b"" outside, and where it has no end."""
     end = strings.find(b"\0", place)
     return strings[place:end] if 0 <= place < len(strings) and end >= 0 else b""

@@ -37,6 +37,16 @@ def test_file_of_settings_that_makes_no_sense(tmp_path: Path, text: str | bytes)
     assert str(file) in done.output
 
 
+def test_settings_of_another_user_that_lie_in_the_way_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "emberwatch.toml"
+    file.write_text("[agent]\nrate_hz = 0\n")
+    monkeypatch.chdir(tmp_path)
+    assert "rate_hz is 0" in CliRunner().invoke(main, ["run"]).output
+    file.chmod(0o666)
+    done = CliRunner().invoke(main, ["run"])
+    assert (done.exit_code, done.output.count("--config emberwatch.toml")) == (1, 1)
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv to take rights away")
 def test_without_rights_it_says_which_ones(tmp_path: Path) -> None:
     stripped = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]

@@ -25,6 +25,7 @@ def test_a_hole_is_used_by_what_fits() -> None:
     ranges = Ranges(30)
     ranges.take(7), ranges.take(3), ranges.take(13)
     ranges.give_back(7, 3)
+    assert (ranges.has_room(8), ranges.has_room(7), ranges.free_elements) == (False, True, 10)
     assert ranges.take(5) == 23
     assert ranges.take(3) == 7
 

@@ -35,12 +35,12 @@ def process(root: Path) -> ProcessDirectory:
 
 
 def read_through(root: Path, mapping: Mapping) -> bytes | None:
-    """What the mapping's file holds, or None; asserts that finding out took no time."""
+    """What the mapping's file holds, or None; asserts that nothing was waited for: who would write into a pipe never comes."""
     started_s = time.monotonic()
     with process(root) as directory:
         found = look_at(directory, mapping)
         fd = open_file(directory, mapping, key_of(found)) if found is not None else None
-    assert time.monotonic() - started_s < 0.05
+    assert time.monotonic() - started_s < 20
     if fd is None:
         return None
     try:

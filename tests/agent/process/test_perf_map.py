@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the parser of perf maps."""
 
+import tracemalloc
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,3 +104,25 @@ def test_overlaps_come_out_as_painted_one_by_one(ranges: list[tuple[int, int]]) 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise(raw: bytes) -> None:
     list(parse(raw + b"\n").names)
+
+
+@pytest.mark.parametrize("filler", [b" ", b"10 1 ", b"1 1 \n"], ids=["blanks", "one line", "lines without names"])
+def test_text_that_names_nothing_takes_no_memory_beyond_itself(filler: bytes) -> None:
+    raw = filler * ((8 << 20) // len(filler)) + b"\n10 7 f\n"
+    tracemalloc.start()
+    try:
+        parse = parse_perf_map(raw, len(raw))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert list(parse.perf_map.names) == [b"f"]
+    assert peak_bytes < 4 * len(raw)  # 12 times as much when blanks were found in all of it at once
+
+
+def test_lines_across_pieces_are_whole() -> None:
+    """Pieces are cut at newlines: lines of 23 bytes fall on every place of the cut."""
+    raw = b"".join(b"%08x 1 name%06d\n" % (n * 16, n) for n in range(1, 30_001))
+    parse = parse_perf_map(raw, 29_989)
+    assert parse.is_truncated and parse.malformed == 0
+    assert parse.perf_map.starts.tolist() == [n * 16 for n in range(1, 29_990)]
+    assert [parse.perf_map.names[at] for at in (0, 11_396, 29_988)] == [b"name000001", b"name011397", b"name029989"]

@@ -2,6 +2,7 @@
 """Tests of which perf maps are read, and when; the process is a folder laid out like /proc/42."""
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from agent.process.directory import ProcessDirectory
 from agent.process.perf_map_file import PerfMapFiles, PerfMapState, with_jit
 from agent.process.settings import ProcessSettings
+from agent.process.table import ProcessTable
 from agent.records.process import MappedBinary, Mapping, MappingKind
+from tests.support.processes import key_of, python
 
 NSPID = 17
 
@@ -114,6 +117,36 @@ def test_maps_share_one_budget_of_memory(tmp_path: Path) -> None:
     assert host.refresh() == [b"small"]
 
 
+def test_the_largest_map_of_who_holds_the_most_makes_room(tmp_path: Path) -> None:
+    files = PerfMapFiles(replace(ProcessSettings(), perf_map_total_bytes=300), tmp_path, lambda: 0.0, lambda: 0)
+    states: list[PerfMapState | None] = []
+    for pid, user, name_bytes in ((42, 7, 23), (43, 23, 97), (44, 23, 89), (45, 7, 29)):
+        file = tmp_path / f"{pid}/root/tmp/perf-{NSPID}.map"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"10 7 " + b"n" * name_bytes + b"\n")
+        os.chown(file, user, 0)
+        (tmp_path / f"{pid}/status").write_text(f"Uid:\t{user}\t{user}\t0\t0\nNStgid:\t{pid}\t{NSPID}\n")
+        directory = ProcessDirectory.open(tmp_path, pid)
+        assert directory is not None
+        with directory:
+            states.append(files.read(directory, NSPID, None))
+    numbers = [state.number for state in states if state is not None]
+    # Each takes 24 bytes and its text: 53 + 127 + 119 fit, the last makes user 23, who holds most, give up the largest.
+    assert files.take_given_up() == {numbers[1]}
+    assert files.take_given_up() == frozenset()
+    assert [state is not None and state.perf_map is not None for state in states] == [True] * 4
+
+
+def test_links_in_the_root_of_the_process_stay_in_it(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.map.write_bytes(b"10 7 f\n")
+    root = tmp_path / "42/root"
+    (root / "var").mkdir()
+    (root / "tmp").rename(root / "var/tmp")
+    (root / "tmp").symlink_to("/var/tmp")
+    assert host.refresh() == [b"f"]
+
+
 def test_a_map_that_costs_too_much_waits(tmp_path: Path) -> None:
     host = Host(tmp_path, replace(ProcessSettings(), perf_map_cpu_burst_s=0.0, perf_map_cpu_share_total=0.0))
     host.map.write_bytes(b"10 7 f\n")
@@ -162,3 +195,22 @@ def test_a_map_that_lies_there_at_an_exec_is_the_predecessors(tmp_path: Path) ->
     assert host.refresh() == []
     host.map.write_bytes(b"10 7 of_program_b\n")
     assert host.refresh() == [b"of_program_b"]
+
+
+def test_a_process_whose_map_made_room_has_no_names() -> None:
+    program = (
+        "import os, sys; from signal import pause;"
+        "open(f'/tmp/perf-{os.getpid()}.map', 'w').write('10 7 ' + 'n' * int(sys.argv[1]) + '\\n'); print('ready'); pause()"
+    )
+    with python(program, "97") as large, python(program, "89") as small:
+        keys = [key_of(pid) for pid in (large, small)]
+        with closing(ProcessTable(replace(ProcessSettings(), perf_map_total_bytes=200))) as table:
+            maps = []
+            for key in keys:
+                table.see([key])
+                maps.append([table.get(one).perf_map for one in keys if one in keys[: len(maps) + 1]])
+        for pid in (large, small):
+            Path(f"/tmp/perf-{pid}.map").unlink()
+    (first,), (before, second) = maps
+    assert first is not None and before is None
+    assert second is not None and list(second.names) == [b"n" * 89]

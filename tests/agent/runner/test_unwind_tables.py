@@ -45,6 +45,9 @@ class FakeMaps:
     def free_rows(self) -> int:
         return self._free.free_elements
 
+    def has_room(self, rows: int) -> bool:
+        return self._free.has_room(rows)
+
     @property
     def retired_rows(self) -> int:
         return sum(place.row_count for place in self._retired)
@@ -165,6 +168,22 @@ def test_table_in_use_does_not_give_way_to_one_used_as_much() -> None:
     assert resident.counts().evicted == 0
 
 
+def test_table_that_finds_no_room_is_not_laid_out_again_before_there_is_some() -> None:
+    resident, maps, source = tables(30, old=table_of(23), new=table_of(13))
+    resident.use(WEB, app("old"))
+    resident.use(MAIL, app("new"))
+    for _ in range(7):
+        resident.end_window({WEB: 23, MAIL: 23})
+        maps.settle()
+    assert source.asked == [app("old").id, app("new").id]
+    resident.leave(WEB, [app("old").id])
+    for _ in range(UNUSED_WINDOWS + 2):
+        resident.end_window({MAIL: 23})
+        maps.settle()
+    assert source.asked == [app("old").id, app("new").id, app("new").id]
+    assert isinstance(resident.placed(app("new").id), TablePlace)
+
+
 def test_table_of_processes_that_are_gone_is_freed_after_a_while() -> None:
     resident, maps, _ = tables(30, app=table_of(23))
     resident.use(WEB, app("app"))
@@ -208,3 +227,19 @@ def test_another_file_of_a_known_binary_is_told_of() -> None:
     files.append(COPY)
     resident.use(MAIL, app("app"))
     assert maps.files.of[app("app").id][0] == (FILE, COPY)
+
+
+def test_a_binary_that_cannot_be_opened_for_lack_of_descriptors_is_asked_for_again() -> None:
+    source, errors = FakeSource(), [OSError(24, "Too many open files")]
+    source.answers = {app("app").id: table_of(7)}
+
+    def opened(_: Binary) -> int:
+        if errors:
+            raise errors.pop()
+        return os.open("/dev/null", os.O_RDONLY)
+
+    resident = ResidentTables(FakeMaps(100), source, opened, lambda _: (FILE,))  # type: ignore[arg-type]
+    assert resident.use(WEB, app("app")) is TableMiss.PENDING
+    assert resident.is_waiting
+    assert resident.arrived() == {WEB: {app("app").id}}
+    assert not resident.is_waiting

@@ -66,7 +66,7 @@ def client(server: Server) -> Iterator[Client]:
     add_SymbolsServicer_to_server(server, grpc_server)  # type: ignore[no-untyped-call]
     port = grpc_server.add_insecure_port("127.0.0.1:0")
     grpc_server.start()
-    made = Client(f"127.0.0.1:{port}", deadline_s=5)
+    made = Client(f"127.0.0.1:{port}", deadline_s=60)
     yield made
     made.close()
     grpc_server.stop(0).wait()
@@ -90,7 +90,6 @@ def test_push_arrives_whole(client: Client, server: Server) -> None:
         (grpc.StatusCode.INVALID_ARGUMENT, "LOSS_REASON_REJECTED_LIMIT", marks.LOSS_REASON_REJECTED_LIMIT),
         (grpc.StatusCode.INVALID_ARGUMENT, "no such word", marks.LOSS_REASON_REJECTED_MALFORMED),
         (grpc.StatusCode.OUT_OF_RANGE, "", marks.LOSS_REASON_REJECTED_TIME),
-        (grpc.StatusCode.PERMISSION_DENIED, "", marks.LOSS_REASON_REJECTED_AUTH),
     ],
 )
 def test_final_refusals_say_why(client: Client, server: Server, code: grpc.StatusCode, word: str, reason: marks.LossReason) -> None:
@@ -101,7 +100,14 @@ def test_final_refusals_say_why(client: Client, server: Server, code: grpc.Statu
 
 
 @pytest.mark.parametrize(
-    "code", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAUTHENTICATED]
+    "code",
+    [
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.PERMISSION_DENIED,
+    ],
 )
 def test_other_refusals_are_delays(client: Client, server: Server, code: grpc.StatusCode) -> None:
     server.refusal = (code, "")
@@ -116,7 +122,7 @@ def test_message_over_the_servers_limit_is_final(client: Client) -> None:
 
 
 def test_server_that_is_not_there_is_a_delay() -> None:
-    client = Client("127.0.0.1:1", deadline_s=5)
+    client = Client("127.0.0.1:1", deadline_s=60)
     with pytest.raises(PushDelayed, match=r"127\.0\.0\.1:1"):
         client.push(push_of(batch_of([])))
     client.close()

@@ -158,6 +158,25 @@ def test_fault_of_ours_with_one_window_does_not_hold_up_the_others(ship: Ship, m
     assert ship.drain() == [Step.SENT]
 
 
+def test_an_answer_that_cannot_be_used_loses_nothing_of_the_window(ship: Ship) -> None:
+    def on_answer(_: collector_pb2.PushResponse) -> None:
+        raise RuntimeError("too many open files")
+
+    ship.sender = Sender(ship.spool, ship.server.push, AGENT_ID, on_answer)
+    ship.put(ROWS)
+    assert ship.drain() == [Step.SENT]
+    assert ship.server.rows == ship.expected and ship.spool.take_losses() == {}
+
+
+def test_without_memory_the_window_waits(ship: Ship, monkeypatch: pytest.MonkeyPatch) -> None:
+    ship.put(ROWS)
+    with monkeypatch.context() as full:
+        full.setattr(ship.server, "failures", [MemoryError()])
+        assert ship.sender.step() is Step.DELAYED
+    assert ship.drain() == [Step.SENT]
+    assert ship.server.rows == ship.expected
+
+
 def test_slow_server_has_one_call_in_flight_and_the_rest_waits_on_disk(tmp_path: Path) -> None:
     """Windows come faster than they are taken: nothing piles up in memory, and nothing is lost."""
     server = FakeCollector()

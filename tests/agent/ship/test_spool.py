@@ -69,11 +69,32 @@ def test_smaller_limit_at_the_next_start_evicts_and_counts(tmp_path: Path) -> No
     assert _read_all(spool) == [3]
 
 
-def test_windows_over_a_day_old_leave(tmp_path: Path) -> None:
+def test_windows_over_a_day_old_leave_by_a_clock_that_nobody_sets(tmp_path: Path) -> None:
+    wall_s, boot_s = [NOW_UNIX_S], [1000.0]
+    spool = Spool(tmp_path, lambda: wall_s[0], boot_s=lambda: boot_s[0])
+    spool.append(parcel_of(1))
+    wall_s[0] += 2 * 86400  # set ahead
+    boot_s[0] += 86400
+    spool.append(parcel_of(2))
+    assert (spool.state().records, spool.take_losses()) == (2, {})
+    wall_s[0] = 0.0  # and back
+    boot_s[0] += 1
+    spool.append(parcel_of(3))
+    assert (spool.state().records, spool.take_losses()) == (2, {marks.LOSS_REASON_SPOOL_EVICTED: 7})
+
+
+@pytest.mark.parametrize(("later_s", "kept_s"), [(7 * 3600, 17 * 3600), (-7 * 3600, 24 * 3600), (365 * 86400, 3600)])
+def test_windows_of_an_earlier_run_have_an_hour_at_least_and_a_day_at_most(tmp_path: Path, later_s: int, kept_s: int) -> None:
     _open(tmp_path).append(parcel_of(1))
-    assert _open(tmp_path, now_unix_s=NOW_UNIX_S + 10 + 86400).oldest() is not None
-    spool = _open(tmp_path, now_unix_s=NOW_UNIX_S + 11 + 86400)
-    assert (spool.oldest(), spool.take_losses()) == (None, {marks.LOSS_REASON_SPOOL_EVICTED: 7})
+    boot_s = [23.0]
+    end_s = id_of_parcel(parcel_of(1)).end_unix_s
+    spool = Spool(tmp_path, lambda: end_s + later_s, boot_s=lambda: boot_s[0])
+    boot_s[0] += kept_s
+    spool.append(parcel_of(2))
+    assert spool.state().evicted_records == 0
+    boot_s[0] += 1
+    spool.append(parcel_of(3))
+    assert spool.state().evicted_records == 1
 
 
 def test_record_that_is_being_sent_is_not_evicted(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from agent.unwind.table_file import identity_digest, pack_miss, pack_table
 from emberwatch.v1 import batch_pb2 as pb
 
 TABLE = UnwindTable(np.array([0x1000, 0x1040], np.uint64), np.array([rule(RuleKind.SP, 1), 0], np.uint32))
-WAIT_S = 5.0
+WAIT_S = 60.0
 
 
 def binary(number: int) -> BinaryId:

@@ -58,6 +58,16 @@ def test_data_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     assert words.startswith("Error: the data was written by a newer Emberwatch (schema 9999;")
 
 
+def test_settings_of_another_user_that_lie_in_the_way_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "emberwatch.toml"
+    file.write_text("[server]\nretention_days = 0\n")
+    monkeypatch.chdir(tmp_path)
+    assert "retention_days is 0" in said("serve")[1]
+    file.chmod(0o666)
+    status, words = said("serve")
+    assert status == 1 and "--config emberwatch.toml" in words
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

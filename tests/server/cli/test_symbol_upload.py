@@ -22,9 +22,10 @@ from tests.support.servers import serving
 SOURCE = "int main(void) { return 7; }"
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    with serving(tmp_path / "data", "--no-local-files") as server:
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that each test sends other files to."""
+    with serving(tmp_path_factory.mktemp("server"), "--no-local-files") as server:
         yield f"http://{server.http}"
 
 

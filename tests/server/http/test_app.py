@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from server.errors import LimitExceeded, Overloaded
+from server.http.app import create_app
+from server.http.services import AppServices
 from tests.server.http.clients import ROWS, client, client_of, get
 from tests.server.query.fakes import FakeStore
+from tests.support.event_batches import query_of
 
 EVERY_KIND = ("/", "/assets/main.js", "/api/v1/services", "/api/v1/nothing", "/healthz", "/metrics", "/nothing")
 
@@ -27,6 +30,12 @@ def test_headers_that_keep_a_browser_safe_are_on_everything(path: str, tmp_path:
 def test_health() -> None:
     assert get(client(), "/healthz") == {"status": "ok"}
     assert get(client_of(FakeStore(), health="the disk is full"), "/healthz", 503) == {"status": "the disk is full"}
+
+
+def test_a_task_that_fails_is_told_and_the_server_is_not_taken_away() -> None:
+    services = AppServices(query_of(FakeStore()), failing=lambda: {"compaction": "stored data is damaged"})
+    answer = create_app(services).test_client().get("/healthz")
+    assert (answer.status_code, answer.get_json()) == (200, {"status": "ok", "failing": {"compaction": "stored data is damaged"}})
 
 
 def test_unknown_addresses_and_methods_are_told_in_json() -> None:

@@ -212,6 +212,16 @@ def test_envelope_that_makes_no_sense_is_refused(name: str, value: bytes | int) 
         decode_push(request, NOW, IngestLimits())
 
 
+def test_loss_reasons_fit_where_accounts_are_rolled_up() -> None:
+    """One of 17 bits spilled into the number of the agent: another host's loss."""
+    batch = batch_of(ROWS, losses={1: 7})
+    batch.accounts[0].losses[0].reason = 0xFFFF  # type: ignore[assignment]  # a number that a newer agent knows
+    assert decode_push(raw_push(batch.SerializeToString()), NOW, IngestLimits()).accounts[0].losses == {0xFFFF: 7}
+    batch.accounts[0].losses[0].reason = 0x10000  # type: ignore[assignment]
+    with pytest.raises(BadRequest, match="reason 65536, which cannot be"):
+        decode_push(raw_push(batch.SerializeToString()), NOW, IngestLimits())
+
+
 @pytest.mark.parametrize("is_packed", [False, True])
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())

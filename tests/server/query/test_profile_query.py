@@ -131,7 +131,7 @@ def test_quality_says_what_was_lost() -> None:
     assert losses.expected == losses.stored + losses.idle + losses.filtered + sum(losses.lost.values())
     assert (quality.stacks.truncated, quality.stacks.unnamed, quality.stacks.unknown) == (0.07, 0.02, 0.11)
     assert quality.stacks.whole == pytest.approx(0.59)
-    assert (quality.hosts, quality.hosts_silent) == (1, ("a",))
+    assert (quality.hosts, quality.hosts_silent) == (0, ("a",)), "a host is not counted as heard and as silent"
 
 
 def test_a_host_that_went_silent_before_the_range_is_told() -> None:

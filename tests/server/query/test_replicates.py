@@ -14,6 +14,7 @@ from server.query.replicates import MOST_REPLICATES, Groups, Wanted, replicated_
 from server.query.selector import parse_selector
 from server.query.timerange import TimeRange
 from tests.server.query.fakes import NOW_NS, PERIOD_NS, START_NS, WINDOW_NS, FakeNamer, FakeStore
+from tests.support.batches import PERIOD_NS as BATCH_PERIOD_NS
 from tests.support.pushes import MINUTE_NS, MINUTE_UNIX_NS, SECOND_NS, compact_all, new_store, push_rows
 
 RANGE = TimeRange(START_NS, START_NS + 64 * WINDOW_NS)
@@ -96,9 +97,13 @@ def test_blocks_that_hold_all_hosts_are_taken_apart(tmp_path: Path) -> None:
     for is_compacted in (False, True):
         if is_compacted:
             assert compact_all(store, span.until_unix_ns + 10 * MINUTE_NS) == 36
-        weights = replicated_weights(store, query.choose(parse_selector("cpu{}"), span), span, Wanted("samples", "samples", "observed"))
-        values = weights.services["web"].values
-        assert (weights.samples, weights.observed, len(weights.hosts)) == (12 * 31, 12 * 31, 3)
+        chosen = query.choose(parse_selector("cpu{}"), span)
+        in_samples = replicated_weights(store, chosen, span, Wanted("samples", "samples", "observed"))
+        in_ns = replicated_weights(store, chosen, span, Wanted("ns", "samples", "observed"))
+        values = in_samples.services["web"].values
+        for weights in (in_samples, in_ns):
+            assert (weights.samples, weights.observed, len(weights.hosts)) == (12 * 31, 12 * 31, 3)
         assert sorted(int(v) for v in values.sum(axis=0) if v) == [12 * 7, 12 * 11, 12 * 13]
         assert (values > 0).sum(axis=1).max() == 1
+        assert (in_ns.services["web"].values == values * np.uint64(BATCH_PERIOD_NS)).all()
     store.close()

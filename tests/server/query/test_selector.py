@@ -104,9 +104,9 @@ def test_unknown_names_are_told_with_the_nearest() -> None:
 
 def test_a_regex_bomb_costs_little() -> None:
     matches = Matcher("a", Operator.MATCHES, "(a+)+$").test()
-    began_s = time.perf_counter()
+    began_s = time.process_time()
     assert not matches("a" * 50_000 + "!")
-    assert time.perf_counter() - began_s < 1
+    assert time.process_time() - began_s < 20, "with backtracking it has no end"
 
 
 @given(st.text(max_size=40))

@@ -194,8 +194,28 @@ def test_retention_takes_units_too_and_never_half(tmp_path: Path) -> None:
     for minute in range(0, 240, 10):
         push(store, 1 + minute, "a", 1, minute * MINUTE_NS)
     compact_all(store, START + 60 * 3600 * SECOND_NS)
-    limits = RetireLimits(keep_s=3600, keep_bytes=0, keep_level0_s=0, keep_push_keys_s=0)
-    store.retire(limits, START + (65 + 60) * MINUTE_NS)
+    limits = RetireLimits(keep_s=59 * 3600 - 5 * 60, keep_bytes=0, keep_level0_s=0, keep_push_keys_s=0)
+    store.retire(limits, START + 60 * 3600 * SECOND_NS)
     ((slot,),) = answers(store, [(0, 240, None)])
     assert slot.stored == 17  # of 24 windows, those from 70 minutes on: the floor of 65 cuts one
+    store.close()
+
+
+def test_a_clock_that_was_years_ahead_does_not_hide_the_accounts_of_later_windows(tmp_path: Path) -> None:
+    """What a server that believed it left behind: both marks far in the future."""
+    store = new_store(tmp_path)
+    push(store, 1, "a", 7, 0)
+    store.close()
+    with sa.create_engine(f"sqlite:///{tmp_path / 'store.db'}").begin() as connection:
+        for name in (facts.ACCOUNTS_BUILT, facts.ACCOUNTS_FLOOR):
+            facts.write_time(connection, name, START + 400 * DAY_NS)
+    store = new_store(tmp_path)
+    now = START + 10 * MINUTE_NS
+    store.retire(RetireLimits(), now)
+    push(store, 2, "a", 23, 20 * MINUTE_NS)
+    while not store.compact(now + 3 * 3600 * SECOND_NS).is_done:
+        pass
+    ((slot,),) = answers(store, [(10, 240, None)])
+    assert slot.stored == 23
+    assert store._account_rollups._built_unix_ns == START + 180 * MINUTE_NS
     store.close()

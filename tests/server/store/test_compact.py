@@ -63,6 +63,15 @@ def test_totals_are_equal_after_every_step(store: SqlStore, monkeypatch: pytest.
     assert block_count(store) == 4
 
 
+def test_a_step_takes_no_more_rows_than_memory_is_for_them(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    total = push_minutes(store)
+    for budget, taken in ((1, 1), (1 << 20, 11)):  # one at least; then what is left of the first minute
+        monkeypatch.setattr(compact, "MOST_BYTES", budget)
+        assert store.compact(LATER).batches == taken
+    compact_all(store, LATER)
+    assert timeline_total(store) == sum(totals(store).values()) == total
+
+
 def test_running_minute_and_the_two_before_stay_batches(store: SqlStore) -> None:
     push_minutes(store)
     assert compact_all(store, MINUTE_UNIX_NS + 3 * MINUTE_NS - 1) == 0

@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from server.store.container import Container, StoredColumn, compress, decompress, pack
+from server.errors import ServerError
+from server.store.container import Container, StoredColumn, compress, decompress, pack, unpacked_bytes
 
 
 @pytest.mark.parametrize("values", [[], [0], [255], [256, 1], [65_535, 65_536], [2**32 - 1, 2**32], [2**64 - 1, 0, 7]])
@@ -37,3 +38,11 @@ def test_columns_of_different_lengths_stand_side_by_side() -> None:
     )
     assert [container.plain(name).size for name in container.names] == [3, 0, 5]
     assert container.plain("c").tolist() == [0, 300, 600, 900, 1200]
+
+
+def test_damaged_data_is_told_in_words() -> None:
+    blob = compress(b"of 23 bytes, or of more")
+    assert (unpacked_bytes(blob), decompress(blob)) == (23, b"of 23 bytes, or of more")
+    for read in (decompress, unpacked_bytes):
+        with pytest.raises(ServerError, match="stored data of 7 bytes is damaged"):
+            read(b"nothing")

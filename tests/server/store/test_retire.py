@@ -3,12 +3,23 @@
 
 import pytest
 
-from server.store import retire
+from server.store import facts, retire
 from server.store.protocol import RetireLimits
 from server.store.push import AppendStatus
 from server.store.sql_store import SqlStore
 from tests.support.batches import batch_of, push_of
-from tests.support.pushes import MINUTE_NS, MINUTE_UNIX_NS, SECOND_NS, STACK, compact_all, decoded, push_rows, timeline_total, totals
+from tests.support.pushes import (
+    MINUTE_NS,
+    MINUTE_UNIX_NS,
+    SECOND_NS,
+    STACK,
+    compact_all,
+    decoded,
+    leap,
+    push_rows,
+    timeline_total,
+    totals,
+)
 
 HOUR_S = 3600
 LATER = MINUTE_UNIX_NS + 20 * MINUTE_NS
@@ -29,6 +40,7 @@ def count(store: SqlStore, table: str) -> int:
 def test_without_limits_all_stays(store: SqlStore) -> None:
     push_minutes(store)
     compact_all(store, LATER)
+    leap(store, LATER + 10**18)
     assert store.retire(NO_LIMIT, LATER + 10**18).is_done
     assert (count(store, "batches"), count(store, "blocks"), totals(store)) == (5, 5, {"web": 31})
 
@@ -91,7 +103,51 @@ def test_keys_of_pushes_are_kept_for_their_time(store: SqlStore) -> None:
     request = push_of(batch_of([("web", "t", STACK, 7)]))
     received = request.window_end_unix_ns
     store.append(decoded(request))
+    leap(store, received + 72 * HOUR_S * SECOND_NS)
     store.retire(RetireLimits(keep_s=0), received + 72 * HOUR_S * SECOND_NS)
     assert store.append(decoded(request)).status is AppendStatus.DUPLICATE
     store.retire(RetireLimits(keep_s=0), received + 72 * HOUR_S * SECOND_NS + 1)
     assert count(store, "push_keys") == 0
+
+
+DAY_NS = 86_400 * SECOND_NS
+YEAR_AHEAD = MINUTE_UNIX_NS + 400 * DAY_NS
+
+
+def drain(store: SqlStore, limits: RetireLimits, now_unix_ns: int) -> None:
+    while not store.retire(limits, now_unix_ns).is_done:
+        pass
+
+
+def test_a_clock_that_leaps_and_comes_back_costs_nothing(store: SqlStore) -> None:
+    """Before NTP, after a resume: no window, no key and no floor may go by it, and what comes afterwards is seen."""
+    push_minutes(store)
+    for later in range(0, 50 * 60, 20):  # every 20 s for most of an hour
+        drain(store, RetireLimits(), YEAR_AHEAD + later * SECOND_NS)
+    assert (totals(store), count(store, "push_keys")) == ({"web": 31}, 5)
+    push_rows(store, [("web", "t", STACK, 100)], 9, LATER)
+    drain(store, RetireLimits(), LATER + MINUTE_NS)
+    assert totals(store) == {"web": 131}
+    with store._engine.connect() as connection:
+        assert facts.read_time(connection, facts.DATA_FLOOR) == 0
+
+
+def test_a_server_that_was_off_for_a_year_goes_on_removing_after_an_hour(store: SqlStore) -> None:
+    push_minutes(store)
+    for later in range(0, 61 * 60, 20):
+        drain(store, RetireLimits(), YEAR_AHEAD + later * SECOND_NS)
+    assert (totals(store), count(store, "batches"), count(store, "push_keys")) == ({}, 0, 0)
+
+
+def test_floors_that_a_wrong_clock_left_in_the_future_come_down(store: SqlStore) -> None:
+    push_minutes(store)
+    with store._units.begin() as unit:
+        for name in (facts.DATA_FLOOR, facts.LEVEL0_FLOOR):
+            facts.write_time(unit.connection, name, YEAR_AHEAD)
+    assert totals(store) == {}
+    store.retire(RetireLimits(), LATER)
+    push_rows(store, [("web", "t", STACK, 100)], 9, LATER + SECOND_NS)
+    compact_all(store, LATER + 5 * MINUTE_NS)
+    assert totals(store) == {"web": 100}
+    cut = LATER // MINUTE_NS * MINUTE_NS + 70 * SECOND_NS
+    assert totals(store, span=(cut, LATER + 10 * MINUTE_NS)) == {}

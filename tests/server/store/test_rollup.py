@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Longer blocks: whatever is asked, the answer is the one of the minutes; late windows and blocks of older servers included."""
 
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from server.query.merge import key_weights
 from server.store import cover
 from server.store.protocol import RetireLimits, Selection
 from server.store.sql_store import SqlStore
 from tests.support.batches import START_UNIX_NS
-from tests.support.pushes import MINUTE_NS, SECOND_NS, STACK, compact_all, push_rows, timeline_total, totals
+from tests.support.pushes import MINUTE_NS, SECOND_NS, STACK, compact_all, leap, new_store, push_rows, timeline_total, totals
 
 HOUR_NS = 3600 * SECOND_NS
 DAY_NS = 24 * HOUR_NS
@@ -21,15 +26,27 @@ SPANS = [
 ]
 
 
-@pytest.fixture
-def filled(store: SqlStore) -> SqlStore:
-    """A window every 17 minutes for 30 hours on two hosts, in blocks of all lengths."""
+@pytest.fixture(scope="module")
+def filled_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A window every 17 minutes for 30 hours on two hosts, in blocks of all lengths: the file of a store."""
+    directory = tmp_path_factory.mktemp("filled")
+    store = new_store(directory)
     for number in range(106):
         at = DAY_START + number * 17 * MINUTE_NS + (number % 6) * 10 * SECOND_NS
         rows = [("web", "t", [f"app+{number % 9:#x}10", *STACK], 1 + number % 5), ("db", "t", STACK, 7)]
         push_rows(store, rows, number + 1, at, host=f"host-{number % 2}".encode())
     compact_all(store, DAY_START + 3 * DAY_NS)
-    return store
+    store.close()
+    (file,) = directory.iterdir()
+    return file
+
+
+@pytest.fixture
+def filled(filled_file: Path, tmp_path: Path) -> Iterator[SqlStore]:
+    shutil.copy(filled_file, tmp_path)
+    store = new_store(tmp_path)
+    yield store
+    store.close()
 
 
 def lengths(store: SqlStore, where: str = "is_ready") -> list[int]:
@@ -101,6 +118,7 @@ def test_a_day_is_not_made_before_it_is_over(store: SqlStore) -> None:
 
 def test_what_is_retired_leaves_its_longer_blocks_too(filled: SqlStore) -> None:
     limits = RetireLimits(keep_s=12 * 3600)
+    leap(filled, DAY_START + 30 * HOUR_NS)
     while not filled.retire(limits, DAY_START + 30 * HOUR_NS).is_done:
         pass
     span = (DAY_START, DAY_START + 2 * DAY_NS)
@@ -108,3 +126,24 @@ def test_what_is_retired_leaves_its_longer_blocks_too(filled: SqlStore) -> None:
     with filled._engine.connect() as connection:
         oldest = connection.exec_driver_sql("SELECT min(start_unix_ns) FROM rollups").scalar_one()
     assert oldest >= DAY_START + 18 * HOUR_NS
+
+
+def test_what_ran_for_a_while_of_a_day_ran_for_that_while(store: SqlStore) -> None:
+    """CPU time by second of one host must not fall when its hours become a block of a day with hosts that ran all day."""
+    for number in range(24):
+        push_rows(store, [("web", "t", STACK, 7)], number + 1, DAY_START + number * HOUR_NS, host=b"all-day")
+    for number in range(3):
+        push_rows(store, [("web", "t", STACK, 23)], number + 1, DAY_START + (18 + number) * HOUR_NS + 5 * MINUTE_NS, host=b"a-while")
+    ids = {info.labels["host"]: info.series_id for info in store.series("cpu", 0, 2**62)}
+    spans = []
+    for _ in range(2):
+        for hosts in (["a-while"], ["all-day"], ["a-while", "all-day"]):
+            chosen = Selection("cpu", DAY_START, DAY_START + DAY_NS, frozenset(ids[host] for host in hosts), ("samples",))
+            merged = key_weights(store, chosen, ("samples",))
+            spans.append((merged.start_unix_ns - DAY_START, merged.end_unix_ns - DAY_START, merged.services["web"].totals["samples"]))
+        compact_all(store, DAY_START + 2 * DAY_NS)
+    window = 10 * SECOND_NS
+    a_while = (18 * HOUR_NS + 5 * MINUTE_NS, 20 * HOUR_NS + 5 * MINUTE_NS + window, 69)
+    assert lengths(store)[-1] == 86_400
+    assert spans[:3] == [a_while, (0, 23 * HOUR_NS + window, 168), (0, 23 * HOUR_NS + window, 237)]
+    assert spans[3:] == spans[:3]

@@ -77,7 +77,7 @@ def test_child_that_hangs_is_ended(tmp_path: Path, order: BuildOrder, monkeypatc
     result, _ = build_table(order, tmp_path, fake_child(tmp_path, "import time; time.sleep(60)"))
     assert result.status == BuildStatus.LIMIT
     assert starts(tmp_path) == 2
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 50
 
 
 def test_second_try_can_succeed(tmp_path: Path, order: BuildOrder) -> None:

@@ -56,7 +56,7 @@ def test_missing_file(upstream: Upstreams) -> None:
 
 def stall(handler: BaseHTTPRequestHandler, upstream: Upstreams) -> None:
     handler.wfile.write(b"HTTP/1.0 200 OK\r\nContent-Length: 4096\r\n\r\n\x7fELF")
-    upstream.is_over.wait(30)
+    upstream.is_over.wait(600)
 
 
 def trickle(handler: BaseHTTPRequestHandler, upstream: Upstreams) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from server.errors import BadRequest, LimitExceeded, Overloaded
-from server.symbols.file_uploads import IDLE_S, MAX_SESSIONS, FileUploads, Piece
+from server.symbols.file_uploads import IDLE_S, MAX_SESSIONS, FileUploads, Piece, _Session
 from server.symbols.settings import SymbolSettings
 from tests.server.symbols.conftest import Clock
 
@@ -78,3 +78,37 @@ def test_disk_without_room(tmp_path: Path) -> None:
     uploads = FileUploads(SymbolSettings(tmp_path, free_min_bytes=1 << 62, upload_max_bytes=1 << 60, upload_quota_bytes=1 << 60))
     with pytest.raises(Overloaded, match="would stay free"):
         send(uploads, 0, b"x", 1 << 59)
+
+
+def test_an_idle_upload_that_goes_on_is_not_dropped_by_another_that_begins(
+    uploads: FileUploads, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was looked up and its lock was not taken yet: its descriptor was closed, and then it wrote into the other's file."""
+    other = "fedcba9876543210"
+    send(uploads, 0, b"AAAA", 8)
+    clock.now_s += IDLE_S + 1
+    find = uploads._session
+
+    def slowly(piece: Piece) -> _Session:
+        session = find(piece)
+        if piece.token == TOKEN:
+            send(uploads, 0, b"BB", 8, other)
+        return session
+
+    monkeypatch.setattr(uploads, "_session", slowly)
+    assert send(uploads, 4, b"AAAA", 8) == (8, b"AAAAAAAA")
+    assert send(uploads, 2, b"BBBBBB", 8, other) == (8, b"BBBBBBBB")
+
+
+def test_an_upload_that_was_dropped_before_its_turn_writes_nowhere(uploads: FileUploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    send(uploads, 0, b"AAAA", 8)
+    find = uploads._session
+
+    def slowly(piece: Piece) -> _Session:
+        session = find(piece)
+        uploads.close()
+        return session
+
+    monkeypatch.setattr(uploads, "_session", slowly)
+    with pytest.raises(Overloaded, match="given up in between"):
+        send(uploads, 4, b"AAAA", 8)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """No link, no `..` and no device leads out of a root, by the kernel's way and by the one without it."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from server.symbols.rooted import open_in_root, open_without_links
+from server.symbols.rooted import open_in_root, open_regular, open_without_links, regular_only
 
 Open = Callable[[Path, str], int | None]
 
@@ -15,7 +16,8 @@ Open = Callable[[Path, str], int | None]
 def plainly(root: Path, name: str) -> int | None:
     directory = os.open(root, os.O_PATH | os.O_DIRECTORY)
     try:
-        return open_without_links(directory, os.fsencode(name))
+        found = open_without_links(directory, os.fsencode(name))
+        return None if found is None else regular_only(found)
     finally:
         os.close(directory)
 
@@ -58,8 +60,6 @@ def test_file_inside_is_opened(root: Path, way: Open) -> None:
     "name", ["absolute", "up", "above/secret", "../secret", "a/../../secret", "itself", "proc/secret", "missing", "a/b"]
 )
 def test_nothing_leads_out(root: Path, way: Open, name: str) -> None:
-    if way is plainly and name == "a/b":
-        return  # A directory is told from a file by the caller.
     assert content(way(root, name)) is None
 
 
@@ -78,3 +78,24 @@ def test_what_is_no_file_is_not_opened(root: Path, name: str) -> None:
 
 def test_root_that_is_not_there(tmp_path: Path) -> None:
     assert by_kernel(tmp_path / "missing", "a") is None
+
+
+def test_what_is_no_file_is_never_opened_to_learn_that(root: Path) -> None:
+    """Opening alone starts a watchdog and rewinds a tape. A FIFO tells: a writer gets in only while somebody has it open for reading."""
+    other_end: list[int] = []
+    os_open = os.open
+
+    def watching(path: str | Path, flags: int, *rest: int, **more: int) -> int:
+        descriptor = os_open(path, flags, *rest, **more)
+        try:
+            other_end.append(os_open(root / "fifo", os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            assert error.errno == errno.ENXIO  # nobody reads
+        return descriptor
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", watching)
+        assert (open_regular(root / "fifo"), plainly(root, "fifo"), by_kernel(root, "fifo")) == (None, None, None)
+    assert other_end == []
+    assert content(open_regular(root / "a/b/file")) == b"inside"
+    assert (open_regular(root / "a"), open_regular(root / "missing"), open_regular(Path("/dev/null"))) == (None, None, None)

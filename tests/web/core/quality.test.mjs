@@ -73,7 +73,7 @@ test("what is lost goes by its name: of a wait no sample was taken", () => {
 test("silent hosts are named", () => {
   const item = itemOf({ hosts: 41, hosts_silent: ["web-3", "web-9", "web-12"] }, "hosts");
   assert.equal(item.value, "41/44");
-  assert.equal(item.words, "41 of 44 hosts reported; silent: web-3, web-9, web-12");
+  assert.equal(item.words, "41 of 44 hosts still report; silent: web-3, web-9, web-12");
   assert.equal(quality.listOf(["a", "b", "c", "d", "e"], 3), "a, b, c and 2 more");
 });
 
