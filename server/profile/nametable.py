@@ -97,7 +97,7 @@ class NameTable:
         return len(self.names)
 
     def frozen(self) -> "NameTable":
-        """Give the table as it is now, for readers while this one goes on growing; numbers agree. 50,000 names: 2 ms."""
+        """Give the table as it is now, for readers while this one goes on growing; numbers agree. 50,000 names: 3 ms."""
         copy = NameTable()
         for name in ("names", "binaries", "files", "lines", "codes", "flags", "hashes", "sorts", "aliases", "builds"):
             setattr(copy, name, getattr(self, name).copy())

@@ -229,7 +229,8 @@ def _services(scenario: str, asked: dict[str, str]) -> Json:
             {
                 "service": name,
                 "cpu_ns": cpu_s * 1e9,
-                "cores": spark[-1],
+                "cores": sums[seed],
+                "cores_now": spark[-1],
                 "share": sums[seed] / sum(sums),
                 "spark": spark,
                 "version": ("2.4.1", "v1.19.0", "sha-9f3c2e1", "", "15.7")[seed % 5],
@@ -243,7 +244,8 @@ def _services(scenario: str, asked: dict[str, str]) -> Json:
             }
         )
     cores = sum(_load(NOW_S, seed) for seed in range(len(names)))
-    totals = {"cores": cores, "hosts": agents["total"], "samples": 1_234_567, "cpu_ns": sum(sums) * (end_s - start_s) * 1e9}
+    cpu_ns = sum(sums) * (end_s - start_s) * 1e9
+    totals = {"cores": sum(sums), "cores_now": cores, "hosts": agents["total"], "samples": 1_234_567, "cpu_ns": cpu_ns}
     return {"from_s": start_s, "until_s": end_s, "step_s": step_s, "services": rows, "totals": totals, "agents": agents}
 
 
