@@ -37,7 +37,7 @@ struct contention {
 	struct holder holder;
 };
 
-/* Bound: CONTENTION_ENTRIES; when full the wait is not measured (starts_full). */
+/* Bound: CONTENTION_ENTRIES; when full the wait is not measured (starts_full). The collector removes what began before it attached. */
 BPF_TABLE("hash", struct contention_key, struct contention, contentions, CONTENTION_ENTRIES);
 /* Key: 0. */
 BPF_PERCPU_ARRAY(contention_wait, struct lock_wait, 1);
@@ -78,8 +78,8 @@ int on_contention_begin(struct bpf_raw_tracepoint_args *ctx)
 	if (owner)
 		name_holder(&begun.holder, owner);
 	begun.start_ns = bpf_ktime_get_ns();
-	/* A mutex begins twice: it spins at first, then sleeps. */
-	if (contentions.insert(&key, &begun) == ERROR_TOO_BIG)
+	/* A mutex begins more than once: it spins, sleeps, spins. Of all others what is there is a wait whose end was missed. */
+	if ((begun.flags & KERNEL_LOCK_MUTEX ? contentions.insert(&key, &begun) : contentions.update(&key, &begun)) == ERROR_TOO_BIG)
 		counts->starts_full++;
 	return 0;
 }

@@ -31,7 +31,8 @@ struct call_start {
 	u32 call;
 };
 
-/* Key: tid & place_mask. Threads that find their place taken go to `crowded`; when that is full too the call is not measured.
+/* Key: tid & place_mask. Threads that find their place taken go to `crowded`; when that is full too the call is not measured (starts_full).
+ * The collector removes starts whose end it did not look for.
  * Two threads that take a place at once leave the tid of one and a start that is some nanoseconds off. */
 BPF_ARRAY(starts, struct call_start, START_ENTRIES);
 BPF_HASH(crowded, u32, struct call_start, CROWDED_ENTRIES);
@@ -100,6 +101,15 @@ static __always_inline u64 take_start(u32 tid, struct call_settings *setting, u3
 	return start_ns < setting->since_ns ? 0 : start_ns;
 }
 
+static __always_inline void count_untimed(void)
+{
+	int buffer = active_buffer();
+	struct call_counts *counts = call_counts.lookup(&buffer);
+
+	if (counts)
+		counts->starts_full++;
+}
+
 /* Hook: raw tracepoint sys_enter(regs, number). */
 int on_call(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -123,7 +133,8 @@ int on_call(struct bpf_raw_tracepoint_args *ctx)
 		fresh.tid = tid;
 		fresh.call = call;
 		fresh.start_ns = bpf_ktime_get_ns();
-		crowded.update(&tid, &fresh);
+		if (crowded.update(&tid, &fresh))
+			count_untimed();
 		return 0;
 	}
 	start->tid = tid;

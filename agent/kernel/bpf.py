@@ -60,6 +60,8 @@ class ProgramInfo:
     run_time_ns: int
     """0 unless statistics are on."""
     runs: int
+    missed_runs: int
+    """For the program was running on that CPU already; 0 before 5.12."""
 
 
 def create_hash(name: str, key_bytes: int, value_bytes: int, entries: int) -> int:
@@ -139,8 +141,7 @@ def program_info(descriptor: int) -> ProgramInfo:
     info = ctypes.create_string_buffer(224)
     bpf(Command.OBJ_GET_INFO_BY_FD, _attributes("<IIQ", descriptor, len(info), ctypes.addressof(info)))
     program_id, xlated_bytes = struct.unpack_from("<I", info, 4)[0], struct.unpack_from("<I", info, 20)[0]
-    run_time_ns, runs = struct.unpack_from("<QQ", info, 192)
-    return ProgramInfo(program_id, xlated_bytes // 8, run_time_ns, runs)
+    return ProgramInfo(program_id, xlated_bytes // 8, *struct.unpack_from("<QQQ", info, 192))
 
 
 def ids(command: Command) -> set[int]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The door of this package for profilers: a loaded program, its maps and what it is attached to. They import nothing else of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -109,6 +109,10 @@ class Program:
         """Nanoseconds in a function and how often it ran, as far as it was measured."""
         info = bpf.program_info(self.function(function))
         return info.run_time_ns, info.runs
+
+    def missed_runs(self, functions: Iterable[str]) -> int:
+        """How often the kernel left one of these out since they were loaded, for it was running on that CPU already."""
+        return sum(bpf.program_info(self.function(function)).missed_runs for function in functions)
 
     def instructions(self, function: str) -> int:
         """Size after the verifier."""

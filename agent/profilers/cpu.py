@@ -190,9 +190,7 @@ class CpuProfiler:
             told.origins.append(Origin(key, parent, cgroup_id, exe.partition(b"\0")[0]))
         self._signalled += len(told.sampled)
         if self._signalled > SEEN_ENTRIES * 3 // 4:
-            self._signalled = 0
-            for _ in kernel.drain(self._program.map("seen"), np.dtype("V16"), np.dtype("<u8"), COUNTS_CHUNK):
-                pass
+            self._empty_seen()
         return told
 
     def drain(self) -> CpuDrain:
@@ -302,9 +300,17 @@ class CpuProfiler:
         """Losses that no sample shows: processes not signalled (found at the end of the window), children not followed."""
         unsignalled = int(per_cpu["seen_full"].sum())
         unfollowed = int.from_bytes(kernel.lookup(self._program.map("tree_lost"), _KEY_ZERO, 8), "little")
+        if unsignalled:
+            self._empty_seen()  # Signals that found the ring full were not counted: nothing would be told any more.
         if unsignalled or unfollowed != self._unfollowed:
             log.warning("processes out of sight unsignalled=%d unfollowed=%d", unsignalled, unfollowed - self._unfollowed)
         self._unfollowed = unfollowed
+
+    def _empty_seen(self) -> None:
+        """Have processes told of once more."""
+        self._signalled = 0
+        for _ in kernel.drain(self._program.map("seen"), np.dtype("V16"), np.dtype("<u8"), COUNTS_CHUNK):
+            pass
 
     def _make_room(self, buffer: int, used_counts: int, stacks: Stacks, per_cpu: npt.NDArray[np.void]) -> None:
         refused_counts, refused_stacks = int(per_cpu["map_full"].sum()), int(per_cpu["stack_map_full"].sum())

@@ -17,7 +17,8 @@ from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch, 
 from agent.profilers.lock_links import LockLinks
 from agent.profilers.lock_names import CallerNames
 from agent.profilers.lock_rows import LOCK_KEY, LOCK_VALUE, U64, LockType, Rows, holder_names, most_waited, named_objects
-from agent.records.drain import Stacks
+from agent.profilers.stale_starts import forget_before
+from agent.records.drain import CPU_KEY, Stacks
 from agent.records.event_drain import EventAccount, EventColumn, EventDrain, histogram_columns
 from agent.records.limit import Limit
 from emberwatch.v1 import batch_pb2 as pb
@@ -48,6 +49,24 @@ LONGEST_UNSEEN_NS = 10_000
 MOST_USER_LOCKS = 200
 """Of one process and window that keep their address."""
 LOCK_SETTINGS = struct.Struct("<QQQQ")
+CONTENTION_KEY_BYTES, FUTEX_KEY_BYTES = 16, 4
+CONTENTION = np.dtype([("start_ns", "<u8"), ("flags", "<u8"), ("holder", CPU_KEY), ("holder_tid", "<u4"), ("padding", "<u4")])
+"""struct contention in bpf/lock.bpf.c."""
+FUTEX_WAIT = np.dtype(
+    [
+        ("start_ns", "<u8"),
+        ("lock", "<u8"),
+        ("type", "<u4"),
+        ("buffer", "<u4"),
+        ("owner_tid", "<u4"),
+        ("padding", "<u4"),
+        ("holder", CPU_KEY),
+        ("holder_tid", "<u4"),
+        ("holder_padding", "<u4"),
+        ("own", CPU_KEY),
+    ]
+)
+"""struct futex_wait in bpf/shared/user_lock.h."""
 _KEY_ZERO = (0).to_bytes(4, "little")
 
 
@@ -58,11 +77,14 @@ class _Links(LockLinks):
         super().__init__(host, "lock_counts")
         self._named = named
         self.has_kernel_locks = True
+        self.on_since_ns = 0
+        """When they were attached last."""
 
     def attach(self) -> None:
         program, settings = self.host.program, self.host.settings
         stack_ns = min(settings.threshold_ns, LONGEST_UNSEEN_NS)
-        packed = LOCK_SETTINGS.pack(self.host.now_ns(), stack_ns, *self._named)
+        self.on_since_ns = self.host.now_ns()
+        packed = LOCK_SETTINGS.pack(self.on_since_ns, stack_ns, *self._named)
         kernel.update(program.map("lock_settings"), _KEY_ZERO, packed)
         try:
             self._try("sched_exit_tp", "on_lock_return")  # From 6.15; before, both ends of a wait are met in sched_switch.
@@ -95,6 +117,7 @@ class LockProfiler(StackedProfiler):
         host.install_finisher(Scratch.LOCK, "on_contention_walked")
         host.install_finisher(Scratch.FUTEX, "on_futex_walked")
         host.install_finisher(Scratch.HOLDER, "on_holder_walked")
+        self._contentions, self._futex_waits = host.program.map("contentions"), host.program.map("futex_waits")
         self._names = CallerNames(host.symbols.names)
         self._links = _Links(host, host.symbols.data)
         self._breaker = Breaker(self._links, host.settings.most_per_s, host.settings.window_s, host.now_ns)
@@ -106,6 +129,7 @@ class LockProfiler(StackedProfiler):
         share = self._breaker.close_window(window.end_ns)
         keys, values = self._rows.drain_all(window.buffer)
         counts = self._links.take_counts()
+        counts["unpaired"] += self._forget_stale_starts()
         if self._rows.settle(window.buffer, len(keys), counts["rows_full"]):
             log.info("map grown name=locks entries=%d", self._rows.entries(window.buffer))
         return (self._event_drain(window, keys, values, (share, counts)),)
@@ -118,6 +142,12 @@ class LockProfiler(StackedProfiler):
 
     def map_bytes(self) -> int:
         return self._rows.size_bytes()
+
+    def _forget_stale_starts(self) -> int:
+        """Of waits under way when the programs were detached. Those in user space are lost here, the end of others tells of them."""
+        since_ns = self._links.on_since_ns
+        forget_before(self._contentions, CONTENTION_KEY_BYTES, CONTENTION, since_ns)
+        return forget_before(self._futex_waits, FUTEX_KEY_BYTES, FUTEX_WAIT, since_ns)
 
     def _event_drain(self, window: ClosedWindow, keys: Rows, values: Rows, seen: tuple[Share, Mapping[str, int]]) -> EventDrain:
         share, counts = seen

@@ -10,19 +10,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from agent.errors import KernelError
 from agent.kernel import program as kernel
 from agent.kernel.program import Program
 from agent.profilers.cpu import SPEC, CpuProfiler, CpuSettings, check_rate, walkers_of
 from agent.profilers.event_host import EVENTS, ClosedWindow, EventHost, EventProfiler, EventSettings, Group
+from agent.profilers.missed_runs import MissedRuns
 from agent.profilers.registry import GROUPS
 from agent.records.drain import CpuDrain
-from agent.records.event_drain import WindowDrain
+from agent.records.event_drain import EventDrain, WindowDrain
 from agent.records.limit import Limit
 from agent.records.stack_sets import without_innermost
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 CPU_KIND = "cpu"
 EVENT_STACKS = 8192
@@ -36,6 +41,7 @@ class Suite:
         self.cpu = cpu
         self._closing = closing
         self._groups: list[tuple[Group, EventProfiler]] = []
+        self._missed: dict[EventProfiler, MissedRuns] = {}
         self._refusals: dict[str, str] = {}
         self._symbols: kernel.KernelSymbols | None = None
 
@@ -86,19 +92,18 @@ class Suite:
         return {kind: limit for kind, limit in limits.items() if not limit.is_whole}
 
     def drain(self) -> WindowDrain:
-        """End the window of all kinds and take out what it holds."""
-        for _, profiler in self._groups:
-            profiler.before_drain()
+        """End the window of all kinds and take out what it holds. A group that fails is off from then on."""
+        self._of_each(lambda profiler: profiler.before_drain())
         if self._symbols is not None:
             self._symbols.refresh()
         buffer = self.cpu.buffer
         drain = self._without_tracing(self.cpu.drain())
         window = ClosedWindow(buffer, drain.start_ns, drain.end_ns, drain.stacks)
-        return WindowDrain(drain, [kind for _, profiler in self._groups for kind in profiler.drain(window)])
+        return WindowDrain(drain, [kind for kinds in self._of_each(lambda profiler: self._drained(profiler, window)) for kind in kinds])
 
     def tick(self) -> float | None:
         """Let breakers look at their rates, and cost be measured. Seconds until the next call at the latest; None: no matter when."""
-        asked = (self.cpu.tick(), *(profiler.tick() for _, profiler in self._groups))
+        asked = (self.cpu.tick(), *self._of_each(lambda profiler: profiler.tick()))
         waits_s = [wait_s for wait_s in asked if wait_s is not None]
         return min(waits_s, default=None)
 
@@ -130,8 +135,41 @@ class Suite:
                 except (KernelError, OSError) as error:  # Whatever one group lacks here, the others start.
                     reason = str(error)
                 else:
-                    self._closing.callback(profiler.close)
-                    self._groups.append((group, profiler))
+                    self.add(group, profiler, MissedRuns(partial(host.program.missed_runs, tuple(spec.functions))))
                     continue
-            log.warning("kinds off kinds=%s reason=%s", ",".join(group.kinds), reason)
-            self._refusals.update(dict.fromkeys(group.kinds, reason))
+            self._refuse(group, reason)
+
+    def add(self, group: Group, profiler: EventProfiler, missed: MissedRuns | None = None) -> None:
+        """Have a group that runs be part of every window, until it fails or the suite is closed."""
+        self._groups.append((group, profiler))
+        self._missed[profiler] = missed or MissedRuns()
+        self._closing.callback(self._close_group, profiler)
+
+    def _drained(self, profiler: EventProfiler, window: ClosedWindow) -> Sequence[EventDrain]:
+        return self._missed[profiler].added(profiler.drain(window))
+
+    def _of_each(self, ask: Callable[[EventProfiler], T]) -> list[T]:
+        """What each group answers. One that cannot go on is closed: its kinds are missing from now on, which `refusals` tells."""
+        answers = []
+        for group, profiler in list(self._groups):
+            try:
+                answers.append(ask(profiler))
+            except (KernelError, OSError) as error:
+                self._refuse(group, str(error))
+                self._close_group(profiler)
+        return answers
+
+    def _close_group(self, closing: EventProfiler) -> None:
+        """Once."""
+        left = [(group, profiler) for group, profiler in self._groups if profiler is not closing]
+        if len(left) == len(self._groups):
+            return
+        self._groups = left
+        try:
+            closing.close()
+        except (KernelError, OSError) as error:
+            log.warning("kinds not closed reason=%s", error)  # The kernel lets go of what is left when we end.
+
+    def _refuse(self, group: Group, reason: str) -> None:
+        log.warning("kinds off kinds=%s reason=%s", ",".join(group.kinds), reason)
+        self._refusals.update(dict.fromkeys(group.kinds, reason))

@@ -14,6 +14,7 @@ from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
 from agent.profilers.breaker import Share
 from agent.profilers.call_budget import CallBudget, CallCosts, CallShares, CostMeter, Step
 from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch, StackedProfiler
+from agent.profilers.stale_starts import forget_before
 from agent.profilers.syscall_names import waiting_calls
 from agent.profilers.syscall_rows import CALL_CACHE, CALL_COUNTS, CALL_KEY, CALL_SUMS, rows_of_calls
 from agent.profilers.syscall_stacks import CALL_STACK_KEY, CALL_STACK_SUMS, StackPace, rows_of_call_stacks, waiting_words
@@ -31,6 +32,9 @@ SPEC = ProgramSpec(
     maps=("call_settings", "caches", "call_counts", "spilled", "call_stacks", "waiting_calls", "starts", "crowded"),
 )
 START_ENTRIES = 65536
+CROWDED_KEY_BYTES = 4
+CALL_START = np.dtype([("start_ns", "<u8"), ("tid", "<u4"), ("call", "<u4")])
+"""struct call_start in bpf/syscall.bpf.c."""
 SPILLED_ENTRIES, MOST_SPILLED = 4096, 1 << 16
 STACK_ENTRIES, MOST_STACK_ENTRIES = 2048, 1 << 15
 CHUNK = 1024
@@ -53,9 +57,9 @@ class _Links:
 
     def follow(self, step: Step, is_counted: bool, is_timed: bool) -> None:
         self._costs.look(self._step)
-        self._step = step
-        if self._return is None:
+        if self._return is None or (self._step is Step.COUNTS) != (step is Step.COUNTS):
             self._since_ns = self._host.now_ns()
+        self._step = step
         self.write_settings()
         if is_timed and self._call is None:
             self._call = self._host.program.open_raw_tracepoint("sys_enter", "on_call")
@@ -74,10 +78,14 @@ class _Links:
         self._call = self._return = None
 
     def write_settings(self) -> None:
-        """Starts before the ends of calls were attached are not believed."""
+        """Starts before the ends of calls were attached, or while others were looked up, are not believed."""
         is_counting = int(self._step is Step.COUNTS)
         value = _SETTINGS.pack(self._since_ns, self.pace.period_ns, self.place_mask, self.pace.most_stacks, is_counting, 0)
         kernel.update(self._host.program.map("call_settings"), _KEY_ZERO, value)
+
+    def forget_stale_starts(self) -> None:
+        """Of calls whose end nobody saw, as it was not looked for."""
+        forget_before(self._host.program.map("crowded"), CROWDED_KEY_BYTES, CALL_START, self._since_ns)
 
     def costs(self) -> CallCosts:
         return self._costs.look(self._step)
@@ -135,6 +143,9 @@ class SyscallProfiler(StackedProfiler):
         counts = self._links.take_counts(window.buffer)
         calls = self._drain_calls(window, counts, shares)
         stacks = self._drain_stacks(window, counts, shares.timed)
+        self._links.forget_stale_starts()
+        if untimed := int(counts["starts_full"].sum()):
+            log.warning("calls without their time no_room=%d", untimed)  # They are counted: `observed` is that much less.
         if unsignalled := int(counts["seen_full"].sum()):
             log.warning("processes out of sight unsignalled=%d", unsignalled)  # They are looked at now, if they still live.
         if self._links.pace.learn(int(counts["stacks_taken"].max(initial=0))):

@@ -22,7 +22,9 @@ CALL_SLOT = np.dtype([("key", CALL_KEY), ("sums", CALL_SUMS)])
 """struct call_slot there."""
 CALL_CACHE = np.dtype([("slots", CALL_SLOT, (CACHE_SLOTS,))])
 """struct call_cache there: one CPU and buffer."""
-CALL_COUNTS = np.dtype([(name, "<u8") for name in ("seen", "filtered", "map_full", "map_busy", "seen_full", "stacks_taken", "stacks_lost")])
+CALL_COUNTS = np.dtype(
+    [(name, "<u8") for name in ("seen", "filtered", "map_full", "map_busy", "seen_full", "stacks_taken", "stacks_lost", "starts_full")]
+)
 """struct call_counts there: one CPU and buffer."""
 
 _WIDE_SUMS = np.dtype([("count", "<u8"), ("ns", "<u8"), ("max_ns", "<u8"), ("unmeasured", "<u8"), ("buckets", "<u8", (BUCKETS,))])

@@ -114,16 +114,8 @@ class TcpProfiler(StackedProfiler):
         rows = rows_of_endpoints(self._sums.drain(window.buffer))
         counts = self._take_counts(window.buffer)
         self._sums.settle(window.buffer, len(rows.keys), int((counts["others"] + counts["map_full"]).sum()))
-        stored = int(rows.columns[0].values.sum())
-        self._limit = Limit(*[float(counts["observed"].sum() / counts["stored"].sum()) if stored else 1.0] * 2)
-        seen, filtered, full, busy = (int(counts[name].sum()) for name in ("stored", "filtered", "map_full", "map_busy"))
-        lost = {
-            LossReason.LOSS_REASON_MAP_FULL: full,
-            LossReason.LOSS_REASON_MAP_BUSY: busy,
-            LossReason.LOSS_REASON_UNEXPLAINED: seen - stored,
-        }
-        happened = {reason: count for reason, count in lost.items() if count}
-        account = EventAccount(stored + filtered + sum(happened.values()), filtered, happened)
+        stored, seen = int(rows.columns[0].values.sum()), int(counts["stored"].sum())
+        self._limit = Limit(*[float(counts["observed"].sum() / seen) if stored and seen else 1.0] * 2)
         self._tell_of_the_unseen(counts)
         return (
             EventDrain(
@@ -132,7 +124,7 @@ class TcpProfiler(StackedProfiler):
                 end_ns=window.end_ns,
                 keys=rows.keys,
                 columns=rows.columns,
-                account=account,
+                account=account_of_events(stored, counts),
                 objects=rows.objects,
                 object_of_row=rows.object_of_row,
             ),
@@ -215,6 +207,18 @@ class TcpProfiler(StackedProfiler):
         full, unowned = int(counts["sessions_full"].sum()), int(counts["unowned"].sum())
         if full or unowned:
             log.warning("connections out of sight no_room=%d without_owner=%d", full, unowned)
+
+
+def account_of_events(stored: int, counts: npt.NDArray[np.void]) -> EventAccount:
+    """Of the events in the rows of a window, and what was counted of them (TCP_COUNTS of each CPU)."""
+    seen, filtered, full, busy = (int(counts[name].sum()) for name in ("stored", "filtered", "map_full", "map_busy"))
+    lost = {
+        LossReason.LOSS_REASON_MAP_FULL: full,
+        LossReason.LOSS_REASON_MAP_BUSY: busy,
+        LossReason.LOSS_REASON_UNEXPLAINED: max(0, seen - stored),
+    }
+    happened = {reason: count for reason, count in lost.items() if count}
+    return EventAccount(stored + filtered + sum(happened.values()), filtered, happened)
 
 
 GROUP = Group((KIND, STACKS_KIND), spec, TcpProfiler.start)

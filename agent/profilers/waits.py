@@ -15,6 +15,7 @@ from agent.kernel import program as kernel
 from agent.kernel.program import BufferedMap, MapShape, ProgramSpec, ProgramType
 from agent.profilers.breaker import Breaker
 from agent.profilers.event_host import ClosedWindow, EventHost, Group, Scratch
+from agent.profilers.gone_threads import GoneThreads
 from agent.profilers.thread_rows import DEPARTED_KEY, THREAD, THREAD_SUMS, Moment, Rows, ThreadState
 from agent.profilers.thread_times import ThreadTimes, ThreadWindow, departed_window, joined
 from agent.profilers.wait_classes import call_classes
@@ -145,6 +146,8 @@ class WaitsProfiler:
         is_there = _ALL_THREADS in host.program.functions()
         self._sees_all = sees_all_threads()
         self._all_threads = kernel.Iterator(host.program.function(_ALL_THREADS)) if is_there else None
+        self._gone = GoneThreads(Path("/proc") if self._sees_all else None)
+        self._was_detached = False
         self._met_all_ns = 0
         """When the last look at all threads began, 0 when not all were met."""
         self._links = WaitLinks(host)
@@ -181,6 +184,7 @@ class WaitsProfiler:
         """Called by the breaker: what is open is not seen on, so it counts up to here, or to when the programs have looked away."""
         self._go_through_threads()
         self._links.detach()
+        self._was_detached = True
         self._look(self.shut_ns() or self._host.now_ns())
 
     def events_per_cpu(self) -> npt.NDArray[np.uint64]:
@@ -249,14 +253,23 @@ class WaitsProfiler:
         self._reported_ns, self._window = now_ns, number + 1
         self._write_settings()
         tids, threads = self._read_threads()
-        is_unmet = (threads["met_window"] < number) & (threads["since_ns"] < self._met_all_ns)
-        threads["state"][is_unmet] = ThreadState.DEAD  # It ended while nobody looked.
+        threads["state"][self._ended_unseen(tids, threads, number)] = ThreadState.DEAD
         moment = Moment(now_ns, self._on_since_ns)
         self._parts.append(self._times.look(tids, threads, moment, number))
         self._open.append(open_rows(threads, moment, reports))
         for tid in tids[(threads["state"] == ThreadState.DEAD) & self._times.is_told(tids)].tolist():
             kernel.delete(self._host.program.map("threads"), tid.to_bytes(4, "little"))
         self._wanted = np.concatenate([threads[who][name] for who in ("own", "waker") for name in ("user_stack", "kernel_stack")])
+
+    def _ended_unseen(self, tids: npt.NDArray[np.uint32], threads: Rows, number: int) -> npt.NDArray[np.intp]:
+        """Rows of threads that ended while nobody looked."""
+        is_unmet = threads["met_window"] < number
+        if self._met_all_ns:
+            return np.flatnonzero(is_unmet & (threads["since_ns"] < self._met_all_ns))
+        if not self._was_detached:
+            return np.zeros(0, np.intp)
+        told_nothing = np.flatnonzero(is_unmet & (threads["since_ns"] < self._on_since_ns))
+        return told_nothing[self._gone.among(tids[told_nothing])]
 
     def _read_threads(self) -> tuple[npt.NDArray[np.uint32], Rows]:
         pieces = list(kernel.read_all(self._host.program.map("threads"), np.dtype("<u4"), THREAD, THREADS_CHUNK))

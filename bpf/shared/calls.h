@@ -54,6 +54,7 @@ struct call_counts {
 	u64 seen_full; /* processes not signalled */
 	u64 stacks_taken;
 	u64 stacks_lost; /* calls that stacks were to stand for, and none could be kept */
+	u64 starts_full; /* calls that are not timed, for want of room */
 };
 
 /* Key: buffer. Sums of the calls this CPU made most, two places for each hash of a key. The one counted less gives way, to `spilled`.

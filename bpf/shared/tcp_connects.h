@@ -46,12 +46,12 @@ static __always_inline void walk_connect(struct bpf_raw_tracepoint_args *ctx, st
 	if (!counts || !pending)
 		return;
 	if (counts->stacks_taken < setting->most_stacks) {
-		counts->stacks_taken++;
+		__sync_fetch_and_add(&counts->stacks_taken, 1);
 		pending->end = session->key;
 		pending->weight = session->weight;
 		walk_event(ctx, SCRATCH_TCP, current, buffer);
 	}
-	counts->stacks_lost += session->weight; /* too many, or no walk began */
+	__sync_fetch_and_add(&counts->stacks_lost, session->weight); /* too many, or no walk began */
 }
 
 static __always_inline int keep_connect(struct event_walk *walk, struct pending_connect *pending)
@@ -95,7 +95,7 @@ int on_tcp_connect(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	counts = counts_of(walk->buffer);
 	if (keep_connect(walk, pending) && counts)
-		counts->stacks_lost += pending->weight;
+		__sync_fetch_and_add(&counts->stacks_lost, pending->weight);
 	end_walk(walk);
 	return 0;
 }

@@ -137,7 +137,7 @@ struct tcp_owner {
 	u32 flags; /* SESSION_OWNED, SESSION_WANTED */
 };
 
-/* As TCP_COUNTS there, of one CPU. */
+/* As TCP_COUNTS there, of one CPU. Counted by atomic additions: a softirq may come in the middle of a call's program. */
 struct tcp_counts {
 	u64 events;	   /* that the programs were called for */
 	u64 observed;	   /* that were stored */

@@ -57,11 +57,11 @@ static __always_inline struct tcp_sums *sums_of(struct tcp_session *session, int
 	if (!inner || !counts)
 		return 0;
 	if (!(session->flags & SESSION_OWNED)) {
-		counts->unowned += events;
+		__sync_fetch_and_add(&counts->unowned, events);
 		return 0;
 	}
 	if (!(session->flags & SESSION_WANTED)) {
-		counts->filtered += events;
+		__sync_fetch_and_add(&counts->filtered, events);
 		return 0;
 	}
 	key = session->key;
@@ -69,18 +69,18 @@ static __always_inline struct tcp_sums *sums_of(struct tcp_session *session, int
 	if (!sums && refusal == ERROR_TOO_BIG) {
 		__builtin_memset(key.address, 0, sizeof(key.address));
 		key.port = 0;
-		counts->others += events;
+		__sync_fetch_and_add(&counts->others, events);
 		sums = find_sums(inner, &key, &refusal);
 	}
 	if (!sums) {
 		if (refusal == ERROR_TOO_BIG)
-			counts->map_full += events;
+			__sync_fetch_and_add(&counts->map_full, events);
 		else
-			counts->map_busy += events;
+			__sync_fetch_and_add(&counts->map_busy, events);
 		return 0;
 	}
-	counts->observed++;
-	counts->stored += events;
+	__sync_fetch_and_add(&counts->observed, 1);
+	__sync_fetch_and_add(&counts->stored, events);
 	__sync_fetch_and_add(&sums->values[TCP_EVENTS], events);
 	__sync_fetch_and_add(&sums->values[TCP_OBSERVED], 1);
 	return sums;
@@ -103,7 +103,7 @@ static __always_inline void count_event(void)
 	struct tcp_counts *counts = counts_of(active_buffer());
 
 	if (counts)
-		counts->events++;
+		__sync_fetch_and_add(&counts->events, 1);
 }
 
 /* Two CPUs at once may leave the smaller one; sums are not concerned. */
@@ -187,7 +187,7 @@ static __always_inline void keep_session(u64 sk, struct tcp_session *session)
 		refusal = tcp_sessions.insert(&key, session);
 	}
 	if (refusal && counts)
-		counts->sessions_full++;
+		__sync_fetch_and_add(&counts->sessions_full, 1);
 }
 
 /* One that was there before us, unless it is known. */
@@ -197,7 +197,7 @@ static __always_inline void keep_old_session(u64 sk, struct tcp_session *session
 	int refusal = tcp_sessions.insert(&sk, session);
 
 	if (refusal && refusal != ERROR_EXISTS && counts)
-		counts->sessions_full++;
+		__sync_fetch_and_add(&counts->sessions_full, 1);
 }
 
 static __always_inline u64 key_of(u64 sk, struct tcp_session *session)

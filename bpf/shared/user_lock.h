@@ -32,7 +32,8 @@ struct futex_wait {
 	struct lock_side own; /* stacks as it left, before 6.15 */
 };
 
-/* Key: tid. Bound: FUTEX_ENTRIES; when full the wait is not measured (starts_full). */
+/* Key: tid. Bound: FUTEX_ENTRIES; when full the wait is not measured (starts_full). The collector removes what began before it
+ * attached. */
 BPF_TABLE("hash", u32, struct futex_wait, futex_waits, FUTEX_ENTRIES);
 /* Key: 0. */
 BPF_PERCPU_ARRAY(futex_row, struct lock_wait, 1);

@@ -3,6 +3,7 @@
 
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 
 import numpy as np
 
@@ -80,6 +81,7 @@ class _GrowingTree:
             if self._tree is None or nodes > self._last.size or not self._names.covers(frames, namer):
                 self._extend(dictionary, namer, binaries)
                 tree, folded = self._builder.tree()
+                tree = replace(tree, table=tree.table.frozen())  # others read it while the next question extends the table
                 self._tree = ServiceTree(tree, folded[self._last])
                 self.size = len(self._builder)
             return self._tree

@@ -114,9 +114,9 @@ def _made(connection: sa.Connection, unit: _Unit) -> tuple[dict[str, object] | N
     if not parts:
         return None, 0
     index = index_bytes(_summed([index_from_bytes(part.series_index) for part in parts], unit))
-    blob = compress(
-        rows_bytes_by_series(merge([StoredRows(decompress(part.rows)).rows() for part in parts], unit.kind.maxima)), _COMPRESSION
-    )
+    stored = [StoredRows(decompress(part.rows)) for part in parts]
+    spans = _spans([(one, (part.first, part.end_unix_ns)) for one, part in zip(stored, parts, strict=True)])
+    blob = compress(rows_bytes_by_series(merge([one.rows() for one in stored], unit.kind.maxima), spans), _COMPRESSION)
     size_bytes = len(index) + len(blob)
     columns = {
         "is_ready": True,
@@ -143,6 +143,18 @@ def _parts(connection: sa.Connection, unit: _Unit) -> "Sequence[sa.Row[int, int,
     if shorter_s != 60:
         query = query.where(table.c.length_s == shorter_s)
     return connection.execute(query.order_by(table.c.start_unix_ns)).all()
+
+
+def _spans(parts: "Sequence[tuple[StoredRows, tuple[int, int]]]") -> dict[int, tuple[int, int]]:
+    """From when to when each series has windows, to the minute: what ran for half an hour of a day did not run for a day."""
+    spans: dict[int, tuple[int, int]] = {}
+    for stored, (first, end) in parts:
+        ids, own = stored.series_ids(), stored.spans()
+        firsts, ends = (column.tolist() for column in own) if own is not None else ([first] * ids.size, [end] * ids.size)
+        for series_id, one_first, one_end in zip(ids.tolist(), firsts, ends, strict=True):
+            had = spans.get(series_id, (one_first, one_end))
+            spans[series_id] = min(had[0], one_first), max(had[1], one_end)
+    return spans
 
 
 def _summed(indexes: Sequence[SeriesIndex], unit: _Unit) -> SeriesIndex:

@@ -61,8 +61,8 @@ def rows_bytes(rows: Rows) -> bytes:
     return pack(stored + _values_of(rows))
 
 
-def rows_bytes_by_series(rows: Rows) -> bytes:
-    """Merged rows as bytes, one series after another."""
+def rows_bytes_by_series(rows: Rows, spans: Mapping[int, tuple[int, int]]) -> bytes:
+    """Merged rows as bytes, one series after another, and from when to when each series has windows."""
     if isinstance(rows.series, int):
         return rows_bytes(rows)
     ids, indices = np.unique(rows.series, return_inverse=True)
@@ -74,6 +74,8 @@ def rows_bytes_by_series(rows: Rows) -> bytes:
         StoredColumn("series_ids", ids, is_ascending=True),
         StoredColumn("run_sizes", sizes),
         StoredColumn("span", np.array([span])),
+        StoredColumn("firsts", np.array([spans[one][0] for one in ids.tolist()], np.int64)),
+        StoredColumn("ends", np.array([spans[one][1] for one in ids.tolist()], np.int64)),
     ]
     return pack(stored + _values_of(rows, order))
 
@@ -101,6 +103,12 @@ class StoredRows:
     def series_ids(self) -> I64:
         """Distinct series, ascending."""
         return self._container.ascending("series_ids")
+
+    def spans(self) -> tuple[I64, I64] | None:
+        """Start of the first and end of the last window of each of `series_ids`; None when they are those of the block."""
+        if "firsts" not in self._container.names:
+            return None
+        return self._container.plain("firsts").astype(np.int64), self._container.plain("ends").astype(np.int64)
 
     def series(self) -> Unsigned | None:
         """Index into series_ids of each row; None when there is but one."""

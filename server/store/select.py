@@ -171,6 +171,9 @@ def _block_piece(scope: Scope, service: str, row: "sa.Row[int, int, int, bytes]"
     if indices is None:
         return Piece(service, keys if chosen[0] else keys[:0], int(ids[0]), columns, start, end, multiples=multiples)
     if not chosen.all():
+        spans = stored.spans()
+        if spans is not None and chosen.any():  # of the block, other series had windows for longer
+            start, end = int(spans[0][chosen].min()), int(spans[1][chosen].max())
         which = np.flatnonzero(chosen[indices])
         keys, indices = keys[which], indices[which]
         columns = {name: values[which] for name, values in columns.items()}

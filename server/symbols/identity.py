@@ -8,10 +8,10 @@ import hashlib
 import struct
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Protocol
 
 from emberwatch.v1 import batch_pb2 as pb
 from server.errors import BadRequest
-from server.store.protocol import BinaryInfo
 
 MIN_BUILD_ID_BYTES, MAX_BUILD_ID_BYTES = 4, 64
 """See batch.proto; longer "build ids" are what a broken note yields."""
@@ -54,7 +54,20 @@ class BinaryKey:
         return "" if self.content_hash else "neither build id nor content hash"
 
 
-def key_of(binary: BinaryInfo) -> BinaryKey:
+class Identified(Protocol):
+    """What a binary row says of its identity (BinaryInfo of server/store/protocol.py; that would bring SQL into the jailed child)."""
+
+    @property
+    def kind(self) -> int: ...
+    @property
+    def build_id_kind(self) -> int: ...
+    @property
+    def build_id(self) -> bytes: ...
+    @property
+    def content_hash(self) -> bytes: ...
+
+
+def key_of(binary: Identified) -> BinaryKey:
     """The key of a binary row."""
     return BinaryKey(binary.kind, binary.build_id_kind, binary.build_id, binary.content_hash)
 

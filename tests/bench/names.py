@@ -28,7 +28,7 @@ from server.symbols.build_result import BuildStatus
 from server.symbols.builder import BuildOrder, build_table
 from server.symbols.elf import ElfFile
 from server.symbols.identity import BinaryKey
-from server.symbols.resolve import Placed
+from server.symbols.resolve import PF_X, resolve
 from server.symbols.table import Table, open_table
 from server.symbols.unfold import unfold
 from tests.bench.report import MIB, SECONDS, Line, Unit, against, bounded, reached, told
@@ -45,19 +45,23 @@ MOST_OF_PYELFTOOLS = 0.01
 LONGEST_S = 120.0
 """A tool that takes longer is stopped, and that is the result."""
 _SYMBOLIC = """
-import sys, time, resource
+import resource, sys
 from symbolic import Archive
-began = time.process_time()
 (found,) = Archive.open(sys.argv[1]).iter_objects()
 cache = found.make_symcache()
-built = time.process_time() - began
 with open(sys.argv[2], "wb") as file:
     cache.dump_into(file)
-addresses = [int(line) for line in open(sys.argv[3])]
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+"""
+_SYMBOLIC_LOOKUPS = """
+import sys, time
+from symbolic import SymCache
+cache = SymCache.open(sys.argv[1])
+addresses = [int(line) for line in open(sys.argv[2])]
 began = time.process_time()
 for address in addresses:
     cache.lookup(address)
-print(built, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10, len(addresses) / (time.process_time() - began))
+print(len(addresses) / (time.process_time() - began))
 """
 
 
@@ -74,7 +78,11 @@ def run(effort: Effort) -> Iterator[Line]:
         some.write_text("\n".join(str(n) for n in addresses[:: max(1, addresses.size // effort.rows(100_000))].tolist()))
         symbolic_s, symbolic_peak, symbolic_rate = _symbolic(debug, folder, some)
         yield against(
-            "table with inlined calls and lines, 154 MB of DWARF: CPU", cost_s, ("symbolic", symbolic_s), SECONDS, MOST_OF_SYMBOLIC
+            "table with inlined calls and lines, 154 MB of DWARF: CPU from the start of a process to a file",
+            cost_s,
+            ("symbolic", symbolic_s),
+            SECONDS,
+            MOST_OF_SYMBOLIC,
         )
         yield bounded("memory of the child that makes it", float(peak), MIB, 1 << 30)
         yield told("memory of symbolic for the same", symbolic_peak, MIB)
@@ -115,13 +123,18 @@ def _children_s() -> float:
 
 
 def _symbolic(debug: Path, folder: Path, addresses: Path) -> tuple[float, float, float]:
-    """CPU seconds to build, bytes of memory, addresses a second."""
-    command = [sys.executable, "-c", _SYMBOLIC, str(debug), str(folder / "symcache"), str(addresses)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    """CPU seconds from the start of a process to a file, as of ours; bytes of memory; addresses a second."""
+    cache, before = folder / "symcache", _children_s()
+    peak = float(_python(_SYMBOLIC, debug, cache))
+    built = _children_s() - before
+    return built, peak, float(_python(_SYMBOLIC_LOOKUPS, cache, addresses))
+
+
+def _python(program: str, *arguments: Path) -> str:
+    done = subprocess.run([sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"symbolic: {done.stderr[-200:]}")
-    built, peak, rate = done.stdout.split()
-    return float(built), float(peak), float(rate)
+    return done.stdout
 
 
 def _gsym(debug: Path, folder: Path) -> int:
@@ -171,16 +184,16 @@ def _without_debug_data(debug: Path, effort: Effort) -> Iterator[Line]:
 
 
 def _rates(table: Table, addresses: npt.NDArray[np.uint64], symbolic_rate: float) -> Iterator[Line]:
-    binary = BinaryInfo(1, table.facts.key.kind, table.facts.key.build_id_kind, table.facts.key.build_id, b"", b"/lib/librados.so", (), 0)
+    key, everything = table.facts.key, ((0, 0, 1 << 40, 1 << 40, PF_X),)
+    binary = BinaryInfo(1, key.kind, key.build_id_kind, key.build_id, b"", b"/lib/librados.so", everything, 0)
+    is_return = np.zeros(addresses.size, np.uint8)
     names = BinaryNames(Book(), binary, table)
 
     def by_symbol() -> None:
         table.find(addresses)
 
     def with_calls() -> None:
-        symbols = table.find(addresses)
-        places = np.full(addresses.size, -1) if table.inlines is None else table.inlines.find(addresses)
-        parts = unfold(Placed(addresses, symbols, places), table)
+        parts = unfold(resolve(binary, table, addresses, is_return), table)
         names.functions(parts, addresses)
         names.files(parts.files)
 

@@ -62,7 +62,7 @@ def run(effort: Effort) -> Iterator[Line]:
             (1 / 7, 1 / 18),
             is_whole=True,
         ),
-        _Scene(profile, draw_tree(effort.rows(MOST_NODES)), 1, (1 / 15, 1 / 80), is_bounded=True),
+        _Scene(profile, draw_tree(effort.rows(MOST_NODES)), rounds, (1 / 15, 1 / 80), is_bounded=True),
     )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -84,7 +84,7 @@ class _Scene:
     """Of d3's time, and of speedscope's."""
     is_whole: bool = False
     is_bounded: bool = False
-    """Peers may give up."""
+    """Peers may give up, and are loaded once."""
 
 
 def _lines(browser: Browser, scene: _Scene) -> Iterator[Line]:
@@ -97,7 +97,7 @@ def _lines(browser: Browser, scene: _Scene) -> Iterator[Line]:
         for turn in range(1 + scene.rounds):
             for name, path in PATHS.items():
                 is_peer = name != "ours"
-                if is_peer and scene.is_bounded and not turn:
+                if is_peer and scene.is_bounded and turn != 1:
                     continue
                 try:
                     loaded = _load(browser, address + path, name)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The on-CPU program on the real kernel: what is measured against what is known of the program measured."""
 
+import errno
 import os
 import select
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,9 +17,10 @@ import numpy as np
 import pytest
 
 from agent.errors import KernelError
+from agent.kernel import bpf
 from agent.kernel.bpf import Command, ids
 from agent.kernel.mounts import CGROUP2, find_mount
-from agent.profilers.cpu import CpuProfiler, CpuSettings
+from agent.profilers.cpu import SEEN_ENTRIES, CpuProfiler, CpuSettings
 from agent.records.drain import STACK_MAP_FULL, CpuDrain
 from agent.records.process import ProcessKey
 from emberwatch.v1 import marks_pb2 as marks
@@ -166,6 +169,26 @@ def test_new_process_is_signalled_within_milliseconds(everything: CpuProfiler, p
         start_ticks = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
     assert delay_s < 1.0  # This machine may be busy; what is not signalled is met at the end of a window.
     assert key.start_boot_ns // 10_000_000 == start_ticks
+
+
+@pytest.mark.exact
+def test_processes_are_told_of_again_when_the_list_of_the_seen_was_full(header_directory: Path, programs: Programs) -> None:
+    with profiling(header_directory) as profiler:
+        for number in range(SEEN_ENTRIES + 1):  # Those that the ring had no room for count nowhere.
+            key = struct.pack("<QII", number, 1 << 30, 0)
+            try:
+                bpf.update(profiler._program.map("seen"), key, bytes(8))
+            except OSError as error:
+                assert error.errno == errno.E2BIG
+                break
+        with programs.running("spin") as process:
+            until = time.monotonic() + DEADLINE_S
+            told = set[int]()
+            while process.pid not in told and time.monotonic() < until:
+                time.sleep(0.1)
+                profiler.drain()
+                told |= {key.pid for key in profiler.new_processes().sampled}
+    assert process.pid in told
 
 
 def test_exec_makes_another_process_of_the_same_pid(everything: CpuProfiler, programs: Programs) -> None:

@@ -232,6 +232,28 @@ def test_waits_that_find_no_room_are_lost_and_nothing_else_is(
     assert 0 <= waits_ended - (stored + full + busy + filtered) <= 2 * (os.cpu_count() or 1)
 
 
+def test_starts_from_before_the_programs_were_attached_make_room(header_directory: Path) -> None:
+    cpu = CpuSettings(header_directory=header_directory)
+    with closing(Suite.start(cpu, EventSettings(most_per_s=0), groups=(locks.GROUP,))) as suite:
+        profiler = suite._groups[0][1]
+        assert isinstance(profiler, locks.LockProfiler)
+        stale = {profiler._contentions: (16, locks.CONTENTION), profiler._futex_waits: (4, locks.FUTEX_WAIT)}
+        for starts, (key_bytes, start) in stale.items():
+            facts = dict(line.split(":\t") for line in Path(f"/proc/self/fdinfo/{starts}").read_text().splitlines() if ":\t" in line)
+            assert (int(facts["key_size"]), int(facts["value_size"])) == (key_bytes, start.itemsize)
+            for number in range(7):  # threads that there are none of
+                value = np.zeros(1, start)
+                value["start_ns"] = number + 1
+                bpf.update(starts, bytes([255 - number]) * key_bytes, value.tobytes())
+        (drain,) = suite.drain().events
+        for starts, (key_bytes, start) in stale.items():
+            left = [
+                keys for keys, began in bpf.read_all(starts, np.dtype(f"V{key_bytes}"), start, 1024) for keys in keys[began["start_ns"] < 8]
+            ]
+            assert left == []
+    assert drain.account.lost[LossReason.LOSS_REASON_UNPAIRED] >= 7  # The ends of the others would tell of them.
+
+
 def test_kernel_locks_are_found_under_their_names(header_directory: Path, programs: Programs, tmp_path: Path) -> None:
     directory = tmp_path / "files"
     directory.mkdir()

@@ -15,11 +15,12 @@ from agent.process.table import ProcessTable
 from agent.profilers.cpu import CpuSettings
 from agent.profilers.event_host import EventSettings
 from agent.profilers.suite import Suite
-from agent.profilers.waits import GROUP
+from agent.profilers.waits import GROUP, WaitsProfiler
 from agent.records.drain import StackStop
 from agent.records.event_drain import EventDrain, WindowDrain
 from agent.runner.unwinder import Sources, Unwinder
 from agent.unwind.source import SourceSettings, TableSource
+from tests.support.kernel import before_6_15
 from tests.support.programs import Programs
 from tests.support.silent_files import silent_file
 from tests.support.unwinding import Observer
@@ -99,3 +100,32 @@ def test_a_stack_in_a_page_that_nobody_serves_is_unreadable_and_others_are_read(
     frames = found[pid][0]
     assert settle.start <= frames[1] < settle.end and main.start <= frames[2] < main.end
     assert [len(found[one][0]) for one in trapped] == [1, 1]
+
+
+def test_a_thread_that_ends_while_nobody_looks_does_not_wait_for_ever(header_directory: Path, programs: Programs) -> None:
+    """Where no iterator tells of all threads."""
+    settings = EventSettings(window_s=WINDOW_S, most_per_s=0)
+    with (
+        programs.running("waits", "sleeps") as process,
+        closing(Suite.start(CpuSettings(header_directory=header_directory), settings, groups=(before_6_15(GROUP),))) as suite,
+    ):
+        profiler = suite._groups[0][1]
+        assert isinstance(profiler, WaitsProfiler) and process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+        until = time.monotonic() + DEADLINE_S
+        while process.pid not in profiler._read_threads()[0] and time.monotonic() < until:
+            time.sleep(0.01)
+        suite.drain()
+        profiler.detach()
+        process.kill()
+        process.wait()
+        profiler.attach()
+        profiler.open(0)
+        time.sleep(0.01)
+        (time_drain,) = (drain for drain in suite.drain().events if drain.kind == "time")
+        row = time_drain.keys["pid"] == process.pid
+        ns = sum(int(column.values[row].sum()) for column in time_drain.columns if column.unit == "ns")
+        left = profiler._read_threads()[0]
+    assert process.pid not in left
+    assert ns <= time_drain.end_ns - time_drain.start_ns  # of the time before, once

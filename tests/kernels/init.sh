@@ -39,6 +39,7 @@ $bb mount -t devpts pts /root/dev/pts
 $bb mount -t tracefs tracefs /root/sys/kernel/tracing
 $bb mount -t bpf bpf /root/sys/fs/bpf
 $bb mount -t cgroup2 cgroup2 /root/sys/fs/cgroup
+$bb cp -r /modules /root/run/modules
 $bb mkdir /root/run/out
 $bb mount -t 9p -o "$shared,cache=none" out /root/run/out || give_up "mount the way out"
 $bb ifconfig lo 127.0.0.1 up

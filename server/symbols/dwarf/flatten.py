@@ -48,7 +48,7 @@ def flatten(calls: Calls, rows: Rows, names: dict[int, bytes], folded: Mapping[i
 
 def _sorted_rows(rows: Rows) -> tuple[U64, U64]:
     """Rows by address; sequences that lie over others (folded by the linker) are left out. The last of several at one address stays."""
-    if not rows.addresses:
+    if not any(piece.size for piece in rows.addresses):
         return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
     addresses, places = np.concatenate(rows.addresses), np.concatenate(rows.places)
     behinds = np.flatnonzero(places == END) + 1

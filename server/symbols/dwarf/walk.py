@@ -68,15 +68,12 @@ class Found:
         section = np.searchsorted(np.array(self.code_starts, np.uint64), starts, "right") - 1
         return (section >= 0) & (ends > starts) & (ends <= np.array(self.code_ends, np.uint64)[np.maximum(section, 0)])
 
-    def note(self, owner: int, place: int, shape: Abbreviation) -> int:
-        """One more node."""
+    def number(self, shape: Abbreviation) -> int:
+        """Where an abbreviation stands in `shapes`."""
         if shape.number < 0:
             shape.number = len(self.shapes)
             self.shapes.append(shape)
-        self.owners.append(owner)
-        self.entries.append(place)
-        self.kinds.append(shape.number)
-        return len(self.owners) - 1
+        return shape.number
 
     def forget_from(self, nodes: int, ranges: int) -> None:
         """Drop what a unit gave that turned out to be broken."""
@@ -90,25 +87,24 @@ class Found:
 
 def walk(unit: Unit, found: Found) -> None:  # noqa: PLR0912 -- a call per entry would double the time
     """Note the code of one unit. Raises DwarfError, having noted a part."""
-    info, end, shape, note = unit.data.info, unit.header.end, unit.header.shape, found.note
+    info, end, shape = unit.data.info, unit.header.end, unit.header.shape
     sizes, by_code = unit.table.sizes, unit.table.by_code
     found.units.append(unit)
     found.unit_nodes.append(len(found.owners))
+    put_owner, put_entry, put_kind = found.owners.append, found.entries.append, found.kinds.append
     place, owner = unit.header.root, NONE
     owners: list[int] = []
-    while place < end:
-        first = info[place]
-        step = sizes[first]
-        if step:
+    while True:
+        while step := sizes[info[place]]:
             place += step
-            continue
+        if place >= end:
+            return
+        first = info[place]
         if not first:
+            if len(owners) < 2:
+                return
             place += 1
-            if not owners:
-                return
             owner = owners.pop()
-            if not owners:
-                return
             continue
         abbreviation = by_code.get(first if first < 0x80 else uleb(info, place)[0])
         if abbreviation is None:
@@ -116,7 +112,10 @@ def walk(unit: Unit, found: Found) -> None:  # noqa: PLR0912 -- a call per entry
         node = owner
         if abbreviation.is_call:
             if owner != NONE:
-                node = note(owner, place, abbreviation)
+                node = len(found.owners)
+                put_owner(owner)
+                put_entry(place)
+                put_kind(found.number(abbreviation) if abbreviation.number < 0 else abbreviation.number)
             place = place + abbreviation.size if abbreviation.size is not None else step_over(info, place, abbreviation.steps, shape)
             if place > end:
                 raise DwarfError(f"entry before {place} is cut")
@@ -180,7 +179,10 @@ def _function(unit: Unit, found: Found, place: int, abbreviation: Abbreviation) 
         found.starts.append(low)
         found.ends.append(high)
         found.nodes.append(node)
-    return found.note(NONE, place, abbreviation), behind
+    found.owners.append(NONE)
+    found.entries.append(place)
+    found.kinds.append(found.number(abbreviation))
+    return node, behind
 
 
 def read_entry(unit: Unit, place: int, abbreviation: Abbreviation) -> tuple[dict[int, int], int]:

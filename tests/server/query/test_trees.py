@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from server.profile.names import FrameColumns, FrameNames, FrameParts, FunctionTable
+from server.profile.search import match_names
 from server.query import trees
 from server.query.frame_names import Binaries
 from server.query.trees import TreeCache
@@ -125,6 +126,21 @@ def test_inlined_calls_are_nodes_of_their_own_also_when_the_tree_grows() -> None
     grown = cache.tree(store.dictionary("shop"))
     assert names(grown) == ["", "f", "g", "h", "g", "main", "f", "g", "h", "k"]
     assert grown.tree.inlined.tolist() == [False, False, True, True, False, False, False, True, True, False]
+
+
+def test_names_of_a_tree_stay_as_they_are_while_another_question_extends_them() -> None:
+    """A search and a table of functions read all columns, one after another: they must be of one length to the end."""
+    store, namer = FakeStore(), InliningNamer()
+    store.add([("shop", "a", "t", ["main", "f"], 7)])
+    cache = TreeCache(namer, store.binaries)
+    first = cache.tree(store.dictionary("shop")).tree.table
+    size = len(first)
+    store.add([("shop", "a", "t", ["main", "f", "k"], 7)])
+    grown = cache.tree(store.dictionary("shop")).tree.table
+    assert (len(first), len(first.sorts), len(first.flags), len(grown)) == (size, size, size, size + 1)
+    masks = [match_names(table, lambda name: name == "f").tolist() for table in (first, grown)]
+    assert masks[0] == masks[1][:size] and sum(masks[1]) == 1
+    assert first.ranks().size == size
 
 
 def test_by_line_names_say_where() -> None:

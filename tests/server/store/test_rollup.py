@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from server.query.merge import key_weights
 from server.store import cover
 from server.store.protocol import RetireLimits, Selection
 from server.store.sql_store import SqlStore
@@ -125,3 +126,24 @@ def test_what_is_retired_leaves_its_longer_blocks_too(filled: SqlStore) -> None:
     with filled._engine.connect() as connection:
         oldest = connection.exec_driver_sql("SELECT min(start_unix_ns) FROM rollups").scalar_one()
     assert oldest >= DAY_START + 18 * HOUR_NS
+
+
+def test_what_ran_for_a_while_of_a_day_ran_for_that_while(store: SqlStore) -> None:
+    """CPU time by second of one host must not fall when its hours become a block of a day with hosts that ran all day."""
+    for number in range(24):
+        push_rows(store, [("web", "t", STACK, 7)], number + 1, DAY_START + number * HOUR_NS, host=b"all-day")
+    for number in range(3):
+        push_rows(store, [("web", "t", STACK, 23)], number + 1, DAY_START + (18 + number) * HOUR_NS + 5 * MINUTE_NS, host=b"a-while")
+    ids = {info.labels["host"]: info.series_id for info in store.series("cpu", 0, 2**62)}
+    spans = []
+    for _ in range(2):
+        for hosts in (["a-while"], ["all-day"], ["a-while", "all-day"]):
+            chosen = Selection("cpu", DAY_START, DAY_START + DAY_NS, frozenset(ids[host] for host in hosts), ("samples",))
+            merged = key_weights(store, chosen, ("samples",))
+            spans.append((merged.start_unix_ns - DAY_START, merged.end_unix_ns - DAY_START, merged.services["web"].totals["samples"]))
+        compact_all(store, DAY_START + 2 * DAY_NS)
+    window = 10 * SECOND_NS
+    a_while = (18 * HOUR_NS + 5 * MINUTE_NS, 20 * HOUR_NS + 5 * MINUTE_NS + window, 69)
+    assert lengths(store)[-1] == 86_400
+    assert spans[:3] == [a_while, (0, 23 * HOUR_NS + window, 168), (0, 23 * HOUR_NS + window, 237)]
+    assert spans[3:] == spans[:3]

@@ -61,12 +61,16 @@ def test_sums_follow_the_merge_of_each_column() -> None:
 
 def test_rows_stand_series_by_series_and_give_back_the_same() -> None:
     before = merge([rows(9, [1, 300, 301], [7, 23, 5], ns=10), rows(4, [300], [5], ns=10), rows(7, [2, 301], [2, 3], ns=10)], ())
-    stored = StoredRows(rows_bytes_by_series(before))
+    spans = {4: (100, 200), 7: (2**62, 2**62 + 10), 9: (0, 300)}
+    stored = StoredRows(rows_bytes_by_series(before, spans))
+    firsts, ends = stored.spans() or ([], [])
+    assert dict(zip(stored.series_ids().tolist(), zip(firsts, ends, strict=True), strict=True)) == spans
     sizes = stored.run_sizes()
     assert sizes is not None and (stored.series_ids().tolist(), sizes.tolist()) == ([4, 7, 9], [1, 2, 3])
     assert stored.keys().tolist() == [300, 2, 301, 1, 300, 301]
     again = merge([stored.rows()], ())
     assert again.keys.tolist() == before.keys.tolist() and np.array_equal(again.series, before.series)
     assert again.columns["samples"].tolist() == before.columns["samples"].tolist() and again.factors == before.factors
-    one = StoredRows(rows_bytes_by_series(rows(9, [1, 2], [7, 23])))
+    one = StoredRows(rows_bytes_by_series(rows(9, [1, 2], [7, 23]), {}))
+    assert one.spans() is None
     assert one.run_sizes() is None and one.series() is None

@@ -111,3 +111,11 @@ def test_a_cut_file_ends_well_at_every_length(tmp_path: Path) -> None:
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
         assert build_here(key, path)[0].status in BuildStatus
+
+
+def test_the_child_brings_no_more_than_it_needs() -> None:
+    """Half of its start was SQL once, for each table that is made."""
+    command = [sys.executable, "-c", "import sys, server.symbols.build_child; print(*{name.partition('.')[0] for name in sys.modules})"]
+    brought = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert "numpy" in brought
+    assert not {"sqlalchemy", "flask", "grpc", "alembic", "click"} & set(brought)

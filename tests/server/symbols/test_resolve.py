@@ -13,9 +13,10 @@ from emberwatch.v1 import batch_pb2 as pb
 from server.store.protocol import BinaryInfo
 from server.symbols.build_result import Quality
 from server.symbols.identity import key_of
-from server.symbols.resolve import SegmentRow, addresses_from_offsets, resolve
+from server.symbols.resolve import MANY, SegmentRow, addresses_from_offsets, resolve
 from server.symbols.symtab import U64, Ranges, choose
 from server.symbols.table import Table, TableFacts, Traits
+from tests.server.symbols.inline_tables import shop
 from tests.server.symbols.programs import addresses_by_nm, build_here, compile_program, describe, run_tool
 from tests.server.symbols.test_symtab import raw
 
@@ -54,6 +55,18 @@ def test_executable_segment_is_asked_first_and_vaddr_may_be_below_offset() -> No
     segments = ((0x0, 0x9000, 0x3000, 0x3000, RW), (0x1000, 0x10, 0x1000, 0x1000, RX))
     addresses, is_held = addresses_from_offsets(segments, u64(0x1000, 0x2500))
     assert (addresses.tolist(), is_held.tolist()) == ([0x10, 0xB500], [True, True])
+
+
+def test_very_many_are_found_as_few_are() -> None:
+    symbols = choose(raw((0x100, 0x80, 0, "half"), (0x200, 0x80, 0, "main")), Ranges(u64(0), u64(0x300)))
+    made = Table(TableFacts(key_of(binary()), Quality.DWARF, Traits.NONE), symbols, 0, shop())
+    wanted = np.random.default_rng(7).integers(0, 0x300, MANY + 23).astype(np.uint64)
+    owner, is_return = binary((0, 0, 0x300, 0x300, RX)), (wanted % 2).astype(np.uint8)
+    whole = resolve(owner, made, wanted, is_return)
+    pieces = [resolve(owner, made, *some) for some in zip(np.array_split(wanted, 3), np.array_split(is_return, 3), strict=True)]
+    for column in ("addresses", "symbols", "places"):
+        assert getattr(whole, column).tolist() == np.concatenate([getattr(piece, column) for piece in pieces]).tolist()
+    assert set(whole.symbols.tolist()) == {-1, 0, 1} and len(set(whole.places.tolist())) > 2
 
 
 def test_no_segment_no_name() -> None:

@@ -2,6 +2,7 @@
 """Broken and dead parts of debug data cost themselves, and time is bounded."""
 
 import os
+import re
 import struct
 import subprocess
 from pathlib import Path
@@ -99,6 +100,20 @@ def test_functions_that_the_linker_threw_away_name_nothing(tmp_path: Path, tombs
     data[at : at + 16] = struct.pack("<QQ", tombstone, 0x4000)
     _, table = build(program, bytes(data))
     assert chains(table, places["one"], places["two"], places["three"]) == [["in_one", "one"], ["two"], ["in_three", "three"]]
+
+
+def test_lines_of_dead_code_alone_are_no_lines(tmp_path: Path) -> None:
+    """Found by fuzzing: every sequence of lines is one that the linker threw away, and the functions are alive."""
+    program = several_units(tmp_path)
+    places = addresses_by_nm(program)
+    offset, size = section_of(program, ".debug_line")
+    data = bytearray(program.read_bytes())
+    lines, dead = re.subn(rb"(?s)\x00\x09\x02.{8}", lambda _: b"\x00\x09\x02" + bytes(8), bytes(data[offset : offset + size]))
+    assert dead >= 4
+    data[offset : offset + size] = lines
+    result, table = build(program, bytes(data))
+    assert not result.debug_reason
+    assert chains(table, places["one"], places["two"]) == [["in_one", "one"], ["in_two", "two"]]
 
 
 def test_code_at_address_0_is_code(tmp_path: Path) -> None:
