@@ -19,8 +19,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 ONE_BY_ONE = ("tests/bpf/", "tests/e2e/", "tests/agent/cli/")
 """Tests with a kernel, an agent or a whole server to themselves: one worker runs all of them, one after the other."""
-NICE = 19
-"""Of all other tests, beside those: what they measure of time and shares is theirs."""
+NICE = 10
+"""Of all other tests, beside those: enough that these have the CPUs when they measure, and not so much that the others stand still."""
 
 # No test may fail because the machine is slow: properties and the browser have all the time there is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -12,7 +12,7 @@ from tests.support.kernel import lacking_for_bpf
 
 def doctor(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "agent.cli", "doctor", *arguments], check=False, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "agent.cli", "doctor", *arguments], check=False, capture_output=True, text=True, timeout=300
     )
 
 
@@ -38,7 +38,7 @@ print(text)
 
 
 def test_doctor_without_rights_says_what_is_missing_and_the_remedy() -> None:
-    done = subprocess.run([sys.executable, "-c", AS_NOBODY], check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", AS_NOBODY], check=False, capture_output=True, text=True, timeout=300)
     assert done.stdout.startswith("False\n"), done.stderr
     assert "missing  cpu\n" in done.stdout
     assert "->" in done.stdout

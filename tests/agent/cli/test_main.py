@@ -50,12 +50,14 @@ def test_settings_of_another_user_that_lie_in_the_way_are_not_taken(tmp_path: Pa
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv to take rights away")
 def test_without_rights_it_says_which_ones(tmp_path: Path) -> None:
     stripped = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
-    done = subprocess.run([*stripped, *RUN, "--data-dir", str(tmp_path)], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([*stripped, *RUN, "--data-dir", str(tmp_path)], capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "emberwatch-agent: bpf(2) is not permitted: run as root or with CAP_BPF and CAP_PERFMON\n"
 
 
 @pytest.mark.skipif(bool(lacking_for_bpf()), reason=f"BPF: {lacking_for_bpf()}")
 def test_process_that_is_not_there_is_named(tmp_path: Path) -> None:
-    done = subprocess.run([*RUN, "--data-dir", str(tmp_path), "--pid", "99999999"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [*RUN, "--data-dir", str(tmp_path), "--pid", "99999999"], capture_output=True, text=True, check=False, timeout=300
+    )
     assert (done.returncode, done.stderr) == (1, "emberwatch-agent: there is no process 99999999 to profile\n")

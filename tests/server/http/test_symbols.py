@@ -22,7 +22,7 @@ from tests.server.http.clients import RANGE, get
 from tests.server.query.fakes import NOW_NS, PERIOD_NS, FakeNamer, FakeStore
 from tests.server.symbols.programs import compile_program, describe
 
-WAIT_S = 60.0
+WAIT_S = 300.0
 TOKEN = "0123456789abcdef"
 ROWS = [
     ("shop", "a", "t", ["main", "?x"], 7),

@@ -28,7 +28,7 @@ from tests.server.symbols.conftest import Clock
 from tests.server.symbols.programs import addresses_by_nm, compile_program, describe, proto_id, run_tool
 from tests.support.upstreams import Upstreams, until
 
-WAIT_S = 60.0
+WAIT_S = 300.0
 SOURCE = "__attribute__((noinline)) int work(int x) { return x * 7; } int main(void) { return work(1); }"
 
 

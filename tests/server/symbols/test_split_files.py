@@ -29,7 +29,7 @@ from server.symbols.table_cache import TableCache
 from tests.server.symbols.conftest import Clock
 from tests.server.symbols.programs import compile_program, describe, run_tool
 
-WAIT_S = 60.0
+WAIT_S = 300.0
 SOURCE = "static inline int half(int x) { return x / 7; } int main(int c, char **v) { (void)v; return half(c); }"
 
 

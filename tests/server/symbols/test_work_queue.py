@@ -12,7 +12,7 @@ from emberwatch.v1 import batch_pb2 as pb
 from server.symbols.identity import BinaryKey
 from server.symbols.work_queue import HUGE_BYTES, WorkQueue
 
-WAIT_S = 60.0
+WAIT_S = 300.0
 
 
 def key(name: str) -> BinaryKey:
