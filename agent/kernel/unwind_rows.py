@@ -19,6 +19,8 @@ PAGE_SHIFT = 10
 RULES = 1 << 16
 MOST_PAGES = 1 << 18
 """Of one table: 256 MiB of addresses. A file of which more is code, or whose code lies further apart, gets none."""
+MOST_NEW_RULES = 1 << 12
+"""Of one table: the most that was seen is 880 (libaom). A file made up to use all numbers leaves most of them to others."""
 _NUMBER_OF_UNSUPPORTED = 1
 _PIECE = 1 << 15
 
@@ -52,12 +54,12 @@ class RuleNumbers:
         """All rules by number."""
         return self._rules
 
-    def numbers(self, rules: U32) -> U32:
-        """The number of each rule; new ones get the next, as long as there are any."""
+    def numbers(self, rules: U32, most_new: int = RULES) -> U32:
+        """The number of each rule; new ones get the next, as long as there are any, and at most `most_new` of them."""
         at, is_known = self._find(rules)
         if not is_known.all():
             new = np.unique(rules[~is_known])
-            room = self._most - len(self._rules)
+            room = min(most_new, self._most - len(self._rules))
             self.refused += max(0, len(new) - room)
             self._rules = np.concatenate((self._rules, new[:room]))
             self._order = np.argsort(self._rules, kind="stable")
@@ -99,8 +101,9 @@ def pack_table(table: UnwindTable, numbers: RuleNumbers) -> PackedTable | None:
 def _own_rows(table: UnwindTable, numbers: RuleNumbers) -> U32:
     """The rows of a table without those at the starts of pages, in pieces: a file may have a million, and is rare."""
     rows = np.empty(len(table.addresses), np.uint32)
+    end = len(numbers.rules) + MOST_NEW_RULES
     for first in range(0, len(rows), _PIECE):
         piece = slice(first, first + _PIECE)
         offsets = (table.addresses[piece] & np.uint64((1 << PAGE_SHIFT) - 1)).astype(np.uint32)
-        rows[piece] = offsets << np.uint32(16) | numbers.numbers(table.rules[piece])
+        rows[piece] = offsets << np.uint32(16) | numbers.numbers(table.rules[piece], end - len(numbers.rules))
     return rows

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from agent.kernel.unwind_rows import PAGE_SHIFT, PackedTable, RuleNumbers, pack_table
+from agent.kernel.unwind_rows import MOST_NEW_RULES, PAGE_SHIFT, PackedTable, RuleNumbers, pack_table
 from agent.records.unwind import RuleKind, UnwindTable, rule
 
 FIRST, SECOND = rule(RuleKind.SP, 1), rule(RuleKind.BP, 2, 2)
@@ -73,6 +73,16 @@ def test_rules_beyond_the_last_number_are_unsupported_and_counted() -> None:
     assert sorted(found.tolist()) == [1, 1, 2]
     assert numbers.rules[1] == RuleKind.UNSUPPORTED
     assert numbers.refused == 2
+
+
+def test_one_table_leaves_numbers_to_others() -> None:
+    numbers = RuleNumbers()
+    rows = [(at, rule(RuleKind.SP, 8 * at)) for at in range(1, MOST_NEW_RULES + 100)]
+    packed = pack_table(table(*rows), numbers)
+    assert packed is not None
+    assert numbers.refused == 99 and len(numbers.rules) == MOST_NEW_RULES + 2
+    packed = pack_table(table((0, rule(RuleKind.SP, 1)), (5, RuleKind.NONE)), numbers)
+    assert packed is not None and len(numbers.rules) == MOST_NEW_RULES + 3
 
 
 def test_empty_and_scattered_tables_are_none() -> None:
