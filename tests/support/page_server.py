@@ -243,9 +243,8 @@ def _services(scenario: str, asked: dict[str, str]) -> Json:
                 "unnamed_share": (0.004, 0.0, 0.12, None)[seed % 4],
             }
         )
-    cores = sum(_load(NOW_S, seed) for seed in range(len(names)))
-    cpu_ns = sum(sums) * (end_s - start_s) * 1e9
-    totals = {"cores": sum(sums), "cores_now": cores, "hosts": agents["total"], "samples": 1_234_567, "cpu_ns": cpu_ns}
+    now, cpu_ns = sum(_load(NOW_S, seed) for seed in range(len(names))), sum(sums) * (end_s - start_s) * 1e9
+    totals = {"cores": sum(sums), "cores_now": now, "hosts": agents["total"], "samples": 1_234_567, "cpu_ns": cpu_ns}
     return {"from_s": start_s, "until_s": end_s, "step_s": step_s, "services": rows, "totals": totals, "agents": agents}
 
 

@@ -48,7 +48,7 @@ def test_a_click_zooms_and_asks_for_detail_and_history_goes_back(open_page: Open
     opened.wait_until_asked("flamegraph", "at=")
     # What is zoomed to fills the width in the row where it was.
     width = page.evaluate("document.querySelector('.flame-canvas').clientWidth")
-    page.wait_for_function(f"({PIXEL})([2, 21]).join() === ({PIXEL})([{width} - 4, 21]).join()")
+    page.wait_for_function(f"() => ({PIXEL})([2, 21]).join() === ({PIXEL})([{width} - 4, 21]).join()")
     page.go_back()
     expect(page.locator(".graph-summary")).to_have_text("312 s of CPU")
 
@@ -92,7 +92,7 @@ def test_search_says_the_servers_share_dims_the_rest_and_walks_the_matches(open_
     page.keyboard.type("json")
     expect(page.locator(".search-share")).to_have_text(re.compile(r"^[\d.]+ % matches · [\d.]+ s$"))
     assert "search=json" in page.url
-    page.wait_for_function(f"({PIXEL})([40, 22]).reduce((sum, part) => sum + part) > {sum(before)}")
+    page.wait_for_function(f"() => ({PIXEL})([40, 22]).reduce((sum, part) => sum + part) > {sum(before)}")
     page.locator(".flame-canvas").focus()
     page.keyboard.press("n")
     first = _selected(page)
@@ -201,7 +201,7 @@ def test_a_stack_of_30_000_frames_is_drawn_and_scrolls(open_page: Open) -> None:
     opened = open_page("/service/checkout", scenario="deep")
     opened.page.wait_for_selector(".flame-canvas[data-boxes]", timeout=HUGE_MS)
     opened.page.locator(".flame-scroll").evaluate("box => { box.scrollTop = 18 * 20000; }")
-    opened.page.wait_for_function(f"({PIXEL})([20, 40]).join() !== '{','.join(map(str, SURFACE))}'")
+    opened.page.wait_for_function(f"() => ({PIXEL})([20, 40]).join() !== '{','.join(map(str, SURFACE))}'")
 
 
 def test_reduced_motion_zooms_without_moving(open_page: Open) -> None:

@@ -101,7 +101,7 @@ def test_at_375_px_nothing_is_wider_than_the_screen_and_details_slide_up(open_pa
     opened.page.locator(".flame-canvas").scroll_into_view_if_needed()
     opened.page.touchscreen.tap(*opened.frame_at(0.6, 2))
     opened.page.wait_for_function(
-        "(({bottom, width}) => bottom === 900 && width === 375)(document.querySelector('.details').getBoundingClientRect())"
+        "() => (({bottom, width}) => bottom === 900 && width === 375)(document.querySelector('.details').getBoundingClientRect())"
     )
 
 
@@ -111,7 +111,7 @@ def test_print_shows_the_graph_to_its_full_depth_on_light_ground(open_page: Open
     opened.page.emulate_media(media="print")
     opened.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     opened.page.wait_for_function(
-        "document.querySelector('.flame-canvas').clientHeight === document.querySelector('.flame-space').clientHeight"
+        "() => document.querySelector('.flame-canvas').clientHeight === document.querySelector('.flame-space').clientHeight"
     )
     assert not opened.page.locator(".nav").is_visible()
     expect(opened.page.locator(".range-label")).to_be_visible()
