@@ -137,7 +137,8 @@ def test_waits_for_a_mutex_are_timed_and_its_holder_is_named(
     rows = (drain.keys["pid"] == process.pid) & np.array([drain.objects[at].startswith(b"mutex 0x") for at in drain.object_of_row])
     values = {column.name: int(column.values[rows].sum()) for column in drain.columns}
     assert set(drain.keys["comm"][rows]) == {b"waiter3"}
-    assert values["count"] == ROUNDS
+    # A waiter that was kept off the CPU until the lock was free again has not waited.
+    assert 0.9 * ROUNDS <= values["count"] <= ROUNDS
     assert abs(values["ns"] - waited_ns) <= 0.05 * waited_ns + SLACK_NS
     assert len({drain.objects[at] for at in drain.object_of_row[rows]}) == 1
     assert {drain.classes[at] for at in drain.class_of_row[rows]} == {b"keeperN"}

@@ -94,8 +94,8 @@ def walk(unit: Unit, found: Found) -> None:  # noqa: PLR0912 -- a call per entry
     put_owner, put_entry, put_kind = found.owners.append, found.entries.append, found.kinds.append
     place, owner = unit.header.root, NONE
     owners: list[int] = []
-    while True:
-        while step := sizes[info[place]]:
+    while place < end:
+        while place < end and (step := sizes[info[place]]):
             place += step
         if place >= end:
             return
