@@ -3,7 +3,6 @@
 of a mixed pair the server gives folded stacks.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from server.cli.ask import Api
 from server.cli.diff_formats import ROWS_SHOWN, DiffFormat
 from server.errors import BadRequest, ServerError
 from server.http.diff_json import DiffSort, Search, diff_json, diff_table_json
+from server.http.packed import json_bytes
 from server.http.sizes import DEFAULT_WIDTH_PX
 from server.interop.folded import FoldedLines, Imported, export_two_counts, import_text
 from server.interop.folded_diff import FoldedSide, folded_diff
@@ -131,9 +131,9 @@ def _compared_here(a: FoldedSide, b: FoldedSide, how: How) -> bytes:
     answer = folded_diff(a, b, how.operators)
     match how.wanted:
         case DiffFormat.TABLE:
-            return json.dumps(diff_table_json(answer, DiffSort.CHANGE, ROWS_SHOWN, Search())).encode()
+            return json_bytes(diff_table_json(answer, DiffSort.CHANGE, ROWS_SHOWN, Search()))
         case DiffFormat.JSON:
-            return json.dumps(diff_json(answer, View(DEFAULT_WIDTH_PX), Shape.B, Search())).encode()
+            return json_bytes(diff_json(answer, View(DEFAULT_WIDTH_PX), Shape.B, Search()))
         case DiffFormat.FOLDED:
             lines = export_two_counts(answer.diff.a, answer.diff.b)
             return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")

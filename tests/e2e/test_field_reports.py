@@ -6,6 +6,7 @@ import json
 import pytest
 
 from server.http.diff_json import DiffSort, Search, diff_json, diff_table_json
+from server.http.packed import json_bytes
 from server.interop.folded import FoldedStack, Frame, export_stacks, import_text
 from server.interop.folded_diff import FoldedSide, folded_diff
 from server.profile.cut import View
@@ -40,8 +41,7 @@ def compared(a: str, b: str) -> DiffAnswer:
 
 
 def graph(answer: DiffAnswer, shape: Shape = Shape.B) -> dict[str, object]:
-    made: dict[str, object] = diff_json(answer, View(1200), shape, Search())
-    json.dumps(made, allow_nan=False)  # whatever the sides are: no NaN
+    made: dict[str, object] = json.loads(json_bytes(diff_json(answer, View(1200), shape, Search())))
     return made
 
 

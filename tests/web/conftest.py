@@ -33,7 +33,8 @@ class Opened:
         self.page.wait_for_selector(".flame-canvas[data-boxes]")
 
     def frame_at(self, share: float, row: int) -> tuple[float, float]:
-        """The point in the window of a row of the graph, `share` of its width from the left."""
+        """The point in the window of a row of the graph, `share` of its width from the left, when nothing above it is still to come."""
+        self.page.wait_for_function("() => document.querySelector('[aria-busy=true]') === null")
         box = self.page.locator(".flame-canvas").bounding_box()
         assert box is not None
         return box["x"] + box["width"] * share, box["y"] + 18 * row + 9
