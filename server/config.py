@@ -79,7 +79,7 @@ class Settings:
     symbol_tables_bytes: int = _row(10 << 30, "Most bytes of tables of names; those used longest ago leave first.", _positive)
     page_url: str = _row(
         "",
-        "Where people open the page, http(s)://HOST[:PORT]; for webhooks; the page answers to this name.",
+        "Where people open the page, http(s)://HOST[:PORT], for webhooks; other names than this, the host's and addresses are refused.",
         _page_url,
     )
     webhook_urls: str = _row("", "Addresses that events are sent to, commas between; nothing else is ever called.", _webhooks)
