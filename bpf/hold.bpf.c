@@ -45,6 +45,7 @@ struct hold_key {
 struct hold {
 	struct hold_key key;
 	u64 ns;
+	u64 buffer; /* as in struct lock_wait */
 };
 
 /* As HOLD_SETTINGS there. */
@@ -80,7 +81,7 @@ static __always_inline void name_start(struct hold_start_key *key, u64 lock)
 
 static __always_inline void put_hold(struct hold *hold, struct lock_counts *counts)
 {
-	int buffer = active_buffer();
+	int buffer = hold->buffer;
 	void *inner = hold_rows.lookup(&buffer);
 	struct lock_value fresh = {};
 	struct lock_value *value;
@@ -94,8 +95,7 @@ static __always_inline void put_hold(struct hold *hold, struct lock_counts *coun
 		value = bpf_map_lookup_elem(inner, &hold->key);
 	}
 	if (!value) {
-		counts->rows_full += refusal == ERROR_TOO_BIG;
-		counts->rows_busy += refusal != ERROR_TOO_BIG;
+		refuse_row(hold->buffer, refusal, counts);
 		return;
 	}
 	__sync_fetch_and_add(&value->count, 1);
@@ -200,9 +200,10 @@ int on_release(struct bpf_raw_tracepoint_args *ctx)
 		counts->filtered++;
 		return 0;
 	}
+	owe_row(&hold->buffer, counts);
 	signal_once(&current.process);
 	if (hold->ns >= setting->stack_ns)
-		walk_event(ctx, SCRATCH_HOLD, &current, active_buffer());
+		walk_event(ctx, SCRATCH_HOLD, &current, hold->buffer);
 	put_hold(hold, counts);
 	return 0;
 }

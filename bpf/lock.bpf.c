@@ -136,6 +136,7 @@ int on_contention_end(struct bpf_raw_tracepoint_args *ctx)
 		counts->filtered++;
 		return 0;
 	}
+	owe_row(&wait->buffer, counts);
 	describe_lock(&wait->key, key.lock, begun->flags, setting);
 	if (wait->ns >= setting->stack_ns) {
 		give_latest_stack(&begun->holder, begun->start_ns);
@@ -145,7 +146,7 @@ int on_contention_end(struct bpf_raw_tracepoint_args *ctx)
 	if (wait->ns >= setting->stack_ns) {
 		if (!current.is_kernel_thread)
 			signal_once(&current.process);
-		walk_event(ctx, SCRATCH_LOCK, &current, active_buffer());
+		walk_event(ctx, SCRATCH_LOCK, &current, wait->buffer);
 	}
 	put_lock_row(wait, counts);
 	return 0;

@@ -5,6 +5,7 @@
  * State: an entry a thread (shared/thread.h); rows of long waits in two buffers; all bounded, see bpf/README.md.
  * Needs: Linux 5.10. Cost: a switch costs two look-ups and no stack while waits are short; see bpf/README.md for the measured figure. */
 #include "shared/events.h"
+#include "shared/interrupt.h"
 #include "shared/latest.h"
 #include "shared/thread.h"
 #include "shared/sampling.h"
@@ -12,14 +13,10 @@
 #include "shared/wait_rows.h"
 #include "shared/open_waits.h"
 
-enum {
-	IN_INTERRUPT = 0xff0100, /* non-maskable, hard, and soft being served: include/linux/preempt.h */
-};
-
-/* The thread that was switched in, when its waits are worth a stack. */
+/* The thread that was switched in. */
 struct returning {
-	u32 tid; /* 0 for none */
-	u32 padding;
+	u32 tid; /* when its waits are worth a stack, else 0 */
+	u32 running_tid; /* who has the CPU, as far as sched_switch told */
 	struct measured_wait runnable;
 	struct wait_key key;
 };
@@ -87,6 +84,9 @@ static __always_inline void leave(struct thread *thread, struct task_struct *tas
 {
 	u32 exec_id = load_u32(&task->self_exec_id);
 
+	/* That it came was not seen: it ran for a part of that time, and its wait has no row. */
+	if (thread->state != THREAD_RUNNING && thread->state != THREAD_NEW && thread->since_ns > setting->on_since_ns)
+		counts->unseen++;
 	thread->sums.cpu_ns += past(now_ns, later(thread->since_ns, setting->on_since_ns));
 	thread->since_ns = now_ns;
 	if (thread->process.exec_id != exec_id) {
@@ -202,13 +202,15 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 	int zero = 0;
 	struct wait_settings *setting = wait_settings.lookup(&zero);
 	struct wait_counts *counts = wait_counts.lookup(&zero);
+	struct returning *back = returning.lookup(&zero);
 	bool is_stack_wanted = false;
 
-	if (!setting || !counts || !is_gate_open(counts, now_ns))
+	if (!setting || !counts || !back || !is_gate_open(counts, now_ns))
 		return 0;
 	if (tid)
 		is_stack_wanted = switch_out(ctx, tid, now_ns, setting, counts);
 	bpf_probe_read_kernel(&next_tid, sizeof(next_tid), &next->pid);
+	back->running_tid = next_tid;
 	if (next_tid)
 		switch_in(next, next_tid, now_ns, setting, counts);
 #if STACK_AS_IT_LEAVES
@@ -222,23 +224,46 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* The current thread has a CPU, which sched_switch did not tell: on Linux 6.18 in a virtual machine a switch in some hundred passed it by. */
+static __always_inline void come_unseen(u32 tid)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	int zero = 0;
+	struct wait_settings *setting = wait_settings.lookup(&zero);
+	struct wait_counts *counts = wait_counts.lookup(&zero);
+	struct thread *thread;
+
+	if (!setting || !counts || !is_gate_open(counts, now_ns))
+		return;
+	thread = threads.lookup(&tid);
+	if (thread && thread->state != THREAD_RUNNING)
+		switch_in((struct task_struct *)bpf_get_current_task(), tid, now_ns, setting, counts);
+}
+
 /* The thread that came back is current: take its stack if its waits were long enough. */
 int on_back(struct bpf_raw_tracepoint_args *ctx)
 {
+#if !STACK_AS_IT_LEAVES
+	u64 pid_tid = bpf_get_current_pid_tgid();
+	u32 tid = pid_tid;
 	int zero = 0;
 	struct returning *back = returning.lookup(&zero);
 	struct current_task current = {};
-	u64 pid_tid;
 
-	if (!back || !back->tid)
+	if (!back)
 		return 0;
-	pid_tid = bpf_get_current_pid_tgid();
-	if ((u32)pid_tid != back->tid)
+	if (back->running_tid != tid) {
+		back->running_tid = tid;
+		if (tid)
+			come_unseen(tid);
+	}
+	if (!tid || back->tid != tid)
 		return 0;
 	read_current_task(&current, pid_tid >> 32);
 	if (!current.is_kernel_thread)
 		signal_once(&current.process);
 	walk_event(ctx, SCRATCH_BACK, &current, active_buffer());
+#endif
 	return 0;
 }
 
@@ -282,25 +307,6 @@ int on_back_walked(struct bpf_raw_tracepoint_args *ctx)
 #endif
 	end_walk(walk);
 	return 0;
-}
-
-/* Whether an interrupt wakes, in the middle of whatever the current task did: then that task is no waker. The preempt count tells; it lies in
- * the memory of this CPU, as does the run queue, to which the task leads. */
-static __always_inline bool is_interrupt(struct task_struct *task)
-{
-#ifdef EMBERWATCH_PREEMPT_COUNT_AT
-	struct cfs_rq *queue = (struct cfs_rq *)load_u64(&task->se.cfs_rq);
-	u64 runqueue = 0;
-	u32 preempt_count = 0;
-
-	bpf_probe_read_kernel(&runqueue, sizeof(runqueue), &queue->rq);
-	runqueue += (u64)EMBERWATCH_PREEMPT_COUNT_AT - EMBERWATCH_RUNQUEUES_AT;
-	if (bpf_probe_read_kernel(&preempt_count, sizeof(preempt_count), (void *)runqueue))
-		return true;
-	return preempt_count & IN_INTERRUPT;
-#else
-	return load_u64(&task->mm) && (s64)load_u64(&user_registers(task)->orig_ax) < 0; /* user code was interrupted; kernel code is not told */
-#endif
 }
 
 int on_waking(struct bpf_raw_tracepoint_args *ctx)

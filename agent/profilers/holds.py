@@ -71,7 +71,7 @@ class HoldProfiler(StackedProfiler):
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         share = self._breaker.close_window(window.end_ns)
         keys, values = self._rows.drain_all(window.buffer)
-        counts = self._links.take_counts()
+        counts = self._links.take_counts(window.buffer)
         counts["unpaired"] += self._starts.forget_unended(self._links.on_since_ns, window.end_ns)
         self._rows.settle(window.buffer, len(keys), counts["rows_full"])
         objects, object_of_row = _objects(keys, values)

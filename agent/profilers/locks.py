@@ -128,7 +128,7 @@ class LockProfiler(StackedProfiler):
     def drain(self, window: ClosedWindow) -> Sequence[EventDrain]:
         share = self._breaker.close_window(window.end_ns)
         keys, values = self._rows.drain_all(window.buffer)
-        counts = self._links.take_counts()
+        counts = self._links.take_counts(window.buffer)
         counts["unpaired"] += self._forget_stale_starts()
         if self._rows.settle(window.buffer, len(keys), counts["rows_full"]):
             log.info("map grown name=locks entries=%d", self._rows.entries(window.buffer))
@@ -193,11 +193,15 @@ def columns_of_waits(values: Rows, share: Share) -> tuple[EventColumn, ...]:
 
 def account_of_waits(observed: U64, counts: Mapping[str, int], share: Share) -> EventAccount:
     """In waits, scaled like the rows, of which `observed` are the raw counts. Ends whose start was not seen are lost as what they are:
-    waits of unknown length."""
+    waits of unknown length. So are rows that the programs owe and did not write: that is a fault of ours."""
+    unexplained = max(0, counts["due"] - int(observed.sum()))
+    if unexplained:
+        log.error("rows of locks missing rows=%d", unexplained)
     raw = {
         LossReason.LOSS_REASON_MAP_FULL: counts["starts_full"] + counts["rows_full"],
         LossReason.LOSS_REASON_MAP_BUSY: counts["rows_busy"],
         LossReason.LOSS_REASON_UNPAIRED: counts["unpaired"],
+        LossReason.LOSS_REASON_UNEXPLAINED: unexplained,
     }
     filtered, *lost = share.scaled(np.array([counts["filtered"], *raw.values()], np.uint64)).tolist()
     stored = int(share.scaled(observed).sum())

@@ -38,6 +38,7 @@ class WaitLosses:
 
     rows_full: int = 0
     rows_busy: int = 0
+    unseen: int = 0
     threads_full: int = 0
     departed_full: int = 0
 
@@ -64,7 +65,7 @@ def offcpu_drain(window: WaitWindow) -> EventDrain:
         end_ns=window.closed.end_ns,
         keys=cpu_keys(rows.keys["own"], rows.keys["comm"]),
         columns=columns,
-        account=_account(columns[0], window.losses.rows_full, window.losses.rows_busy),
+        account=_account(columns[0], window.losses.rows_full, window.losses.rows_busy, window.losses.unseen),
         stacks=window.stacks,
         seconds=cpu_keys(rows.keys["waker"], None),
         classes=CLASS_TEXTS,
@@ -81,7 +82,7 @@ def runqueue_drain(window: WaitWindow) -> EventDrain:
     keys = runqueue_keys(rows, window.threads)
     is_used = columns[0].values > 0
     columns = tuple(EventColumn(one.name, one.unit, one.merge, one.values[is_used]) for one in columns)
-    account = _account(columns[0], window.losses.departed_full, 0)
+    account = _account(columns[0], window.losses.departed_full)
     return EventDrain("runqueue", window.closed.start_ns, window.closed.end_ns, keys[is_used], columns, account, window.stacks)
 
 
@@ -102,7 +103,7 @@ def time_drain(window: WaitWindow) -> EventDrain:
         *(EventColumn(name, "ns", pb.MERGE_SUM, sums[:, place]) for name, place in _TIME_COLUMNS),
         EventColumn("threads", "count", pb.MERGE_MAX, _summed(threads.threads[order], firsts)),
     )
-    account = _account(columns[0], window.losses.threads_full + window.losses.departed_full, 0)
+    account = _account(columns[0], window.losses.threads_full + window.losses.departed_full)
     return EventDrain("time", window.closed.start_ns, window.closed.end_ns, keys, columns, account)
 
 
@@ -110,6 +111,6 @@ def _summed(values: U64, firsts: np.ndarray[tuple[int], np.dtype[np.int64]]) -> 
     return np.asarray(np.add.reduceat(values, firsts)) if len(firsts) else values[:0]
 
 
-def _account(first: EventColumn, full: int, busy: int) -> EventAccount:
-    lost = {marks.LOSS_REASON_MAP_FULL: full, marks.LOSS_REASON_MAP_BUSY: busy}
-    return EventAccount(int(first.values.sum()) + full + busy, 0, {reason: value for reason, value in lost.items() if value})
+def _account(first: EventColumn, full: int, busy: int = 0, unpaired: int = 0) -> EventAccount:
+    lost = {marks.LOSS_REASON_MAP_FULL: full, marks.LOSS_REASON_MAP_BUSY: busy, marks.LOSS_REASON_UNPAIRED: unpaired}
+    return EventAccount(int(first.values.sum()) + sum(lost.values()), 0, {reason: value for reason, value in lost.items() if value})

@@ -37,9 +37,9 @@ FIRST_DEPARTED, MOST_DEPARTED, DEPARTED_CHUNK = 1024, 1 << 15, 1024
 THREADS_CHUNK = 2048
 MOST_OPEN_WALKS = 2000
 """Stacks of open waits that are taken at the end of a window; each is taken once, so the rest comes in the next."""
-_LOST = ("rows_full", "rows_busy", "threads_full", "departed_full")
+_LOST = ("rows_full", "rows_busy", "unseen", "threads_full", "departed_full")
 WAIT_COUNTS = np.dtype(
-    [(name, "<u8") for name in ("events", "threads_full", "departed_full", "rows_full", "rows_busy")] + [("own", "<u8", 5)]
+    [(name, "<u8") for name in ("events", "threads_full", "departed_full", "rows_full", "rows_busy", "unseen")] + [("own", "<u8", 5)]
 )
 """`own` is the kernel's."""
 WAIT_SETTINGS = struct.Struct("<QQQQQQ")

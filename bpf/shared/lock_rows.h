@@ -72,6 +72,7 @@ struct lock_counts {
 	u64 starts_full; /* starts that found no room */
 	u64 rows_full;
 	u64 rows_busy;
+	u64 due[BUFFERS]; /* rows that began to be made for a buffer and were not refused: as many waits have to be in it */
 };
 
 /* Key: 0. */
@@ -88,11 +89,27 @@ struct holder {
 struct lock_wait {
 	struct lock_key key;
 	u64 ns;
+	u64 buffer; /* that it began to be made for: it goes there, whatever is active by then */
 };
+
+/* From here on a row is owed. `buffer` is where it is kept. */
+static __always_inline void owe_row(u64 *buffer, struct lock_counts *counts)
+{
+	*buffer = active_buffer();
+	__sync_fetch_and_add(&counts->due[*buffer & (BUFFERS - 1)], 1);
+}
+
+/* A row found no room, and is not owed any more. */
+static __always_inline void refuse_row(u64 buffer, int refusal, struct lock_counts *counts)
+{
+	counts->rows_full += refusal == ERROR_TOO_BIG;
+	counts->rows_busy += refusal != ERROR_TOO_BIG;
+	__sync_fetch_and_add(&counts->due[buffer & (BUFFERS - 1)], -1);
+}
 
 static __always_inline void put_lock_row(struct lock_wait *wait, struct lock_counts *counts)
 {
-	int buffer = active_buffer();
+	int buffer = wait->buffer;
 	void *inner = locks.lookup(&buffer);
 	struct lock_value fresh = {};
 	struct lock_value *value;
@@ -106,8 +123,7 @@ static __always_inline void put_lock_row(struct lock_wait *wait, struct lock_cou
 		value = bpf_map_lookup_elem(inner, &wait->key);
 	}
 	if (!value) {
-		counts->rows_full += refusal == ERROR_TOO_BIG;
-		counts->rows_busy += refusal != ERROR_TOO_BIG;
+		refuse_row(wait->buffer, refusal, counts);
 		return;
 	}
 	__sync_fetch_and_add(&value->count, 1);

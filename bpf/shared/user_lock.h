@@ -187,6 +187,8 @@ static __always_inline void begin_futex_wait(struct bpf_raw_tracepoint_args *ctx
 		name_holder(&wait.holder, owner);
 	wait.buffer = active_buffer();
 	wait.start_ns = bpf_ktime_get_ns();
+	if (futex_waits.lookup(&tid))
+		counts->unpaired++; /* the end of the wait before was not seen */
 	if (futex_waits.update(&tid, &wait)) {
 		counts->starts_full++;
 		return;
@@ -215,11 +217,12 @@ static __always_inline bool end_futex_wait(u32 tid, struct lock_wait *row, struc
 	}
 	counts->waits++;
 	__builtin_memset(row, 0, sizeof(*row));
+	owe_row(&row->buffer, counts);
 	row->ns = now_ns > wait->start_ns ? now_ns - wait->start_ns : 0;
 	row->key.own = wait->own;
 	row->key.lock = wait->lock;
 	row->key.type = wait->type;
-	if (wait->buffer != active_buffer()) {
+	if (wait->buffer != row->buffer) {
 		wait->holder.side.user_stack = wait->holder.side.user_error = 0;
 		row->key.own.user_stack = row->key.own.kernel_stack = 0;
 	}
@@ -260,6 +263,7 @@ int on_lock_switch(struct bpf_raw_tracepoint_args *ctx)
 /* Hook: raw tracepoint sched_exit_tp: the thread that came back is current. */
 int on_lock_return(struct bpf_raw_tracepoint_args *ctx)
 {
+#if !STACK_AS_IT_LEAVES
 	int zero = 0;
 	struct lock_counts *counts = lock_counts.lookup(&zero);
 	struct lock_settings *setting = lock_settings.lookup(&zero);
@@ -277,9 +281,10 @@ int on_lock_return(struct bpf_raw_tracepoint_args *ctx)
 	if (row->ns >= setting->stack_ns) {
 		read_current_task(&current, pid_tid >> 32);
 		signal_once(&current.process);
-		walk_event(ctx, SCRATCH_FUTEX, &current, active_buffer());
+		walk_event(ctx, SCRATCH_FUTEX, &current, row->buffer);
 	}
 	put_lock_row(row, counts);
+#endif
 	return 0;
 }
 

@@ -125,25 +125,10 @@ def share_below(
 def test_waits_for_a_mutex_are_timed_and_its_holder_is_named(
     header_directory: Path, programs: Programs, tmp_path: Path, function: str, least_share: float, group: Group
 ) -> None:
-    """Beside other work up to five of the waits were missing once in some thirty runs, for a reason that is not known: what is always
-    wrong fails three times."""
-    for attempt in range(3):
-        try:
-            check_waits(header_directory, programs, tmp_path / str(attempt), (function, least_share), group)
-        except AssertionError:
-            if attempt == 2:
-                raise
-        else:
-            return
-
-
-def check_waits(header_directory: Path, programs: Programs, directory: Path, expected: tuple[str, float], group: Group) -> None:
-    function, least_share = expected
-    directory.mkdir()
     arguments = ("busy",) if function == "hold_busy" else ()
     with (
         programs.running("mutex", *arguments) as process,
-        observing_locks(header_directory, directory, process.pid, group) as observer,
+        observing_locks(header_directory, tmp_path, process.pid, group) as observer,
     ):
         observer.meet_until_tables_are_there({process.pid})
         (waited_ns,) = let_run(observer, process)
@@ -151,10 +136,14 @@ def check_waits(header_directory: Path, programs: Programs, directory: Path, exp
     assert drain.object_of_row is not None and drain.class_of_row is not None
     rows = (drain.keys["pid"] == process.pid) & np.array([drain.objects[at].startswith(b"mutex 0x") for at in drain.object_of_row])
     values = {column.name: int(column.values[rows].sum()) for column in drain.columns}
+    longest_ns = int(drain.columns[2].values[rows].max())
     assert set(drain.keys["comm"][rows]) == {b"waiter3"}
     # A waiter that was kept off the CPU until the lock was free again has not waited.
     assert 0.9 * ROUNDS <= values["count"] <= ROUNDS
-    assert abs(values["ns"] - waited_ns) <= 0.05 * waited_ns + SLACK_NS
+    # And before 6.15 the end of one is missed where the kernel does not trace the switch.
+    missing_ns = (ROUNDS - values["count"]) * longest_ns
+    assert values["ns"] + missing_ns >= 0.95 * waited_ns - SLACK_NS
+    assert values["ns"] <= 1.05 * waited_ns + SLACK_NS
     assert len({drain.objects[at] for at in drain.object_of_row[rows]}) == 1
     assert {drain.classes[at] for at in drain.class_of_row[rows]} == {b"keeperN"}
     assert share_below(drain, drain.seconds, rows, programs.functions("mutex")[function]) >= least_share

@@ -70,7 +70,9 @@ def observer_of(ending: ExitStack, header_directory: Path, directory: Path, pids
 
 def sleeping(process: "subprocess.Popen[str]") -> int:
     assert process.stdout and process.stdout.readline() == "asleep\n"
+    until = time.monotonic() + DEADLINE_S
     while " S " not in Path(f"/proc/{process.pid}/stat").read_text():
+        assert time.monotonic() < until
         time.sleep(0.01)
     return process.pid
 

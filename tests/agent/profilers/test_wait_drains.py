@@ -67,10 +67,10 @@ def test_run_queue_joins_long_waits_with_what_stayed_short() -> None:
 
 
 def test_what_found_no_room_is_due_and_lost() -> None:
-    losses = WaitLosses(rows_full=5, rows_busy=2, threads_full=3, departed_full=1)
+    losses = WaitLosses(rows_full=5, rows_busy=2, unseen=4, threads_full=3, departed_full=1)
     account = offcpu_drain(_window(_rows(2), _threads(7), losses)).account
-    assert account.expected == 2 + 7
-    assert dict(account.lost) == {marks.LOSS_REASON_MAP_FULL: 5, marks.LOSS_REASON_MAP_BUSY: 2}
+    assert account.expected == 2 + 11
+    assert dict(account.lost) == {marks.LOSS_REASON_MAP_FULL: 5, marks.LOSS_REASON_MAP_BUSY: 2, marks.LOSS_REASON_UNPAIRED: 4}
     account = time_drain(_window(_rows(2), _threads(7), losses)).account
     assert (account.expected, dict(account.lost)) == (3 + 4, {marks.LOSS_REASON_MAP_FULL: 4})
 
