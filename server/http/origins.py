@@ -15,7 +15,7 @@ from server.http.failures import failure
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _OPEN_TO_ALL = "/healthz"
-"""Probes go by whatever name they have, and it tells nothing."""
+"""Probes go by whatever name they have; it tells what fails, and nothing of what is profiled."""
 
 
 def guard_origins(app: Flask, page_url: str) -> None:
@@ -36,7 +36,7 @@ def guard_origins(app: Flask, page_url: str) -> None:
 
 def _own_names(page_url: str) -> frozenset[str]:
     machine = socket.gethostname().lower()
-    names = {"localhost", machine, machine.partition(".")[0], socket.getfqdn().lower(), _name_of(page_url)}
+    names = {"localhost", machine, machine.partition(".")[0], _name_of(page_url)}
     return frozenset(names - {""})
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from server.errors import LimitExceeded
 from server.query.merge import key_weights
-from server.store import compact
+from server.store import compact, select
 from server.store.protocol import Selection
 from server.store.sql_store import SqlStore
 from tests.support.batches import batch_of, push_of
@@ -70,6 +71,17 @@ def test_a_step_takes_no_more_rows_than_memory_is_for_them(store: SqlStore, monk
         assert store.compact(LATER).batches == taken
     compact_all(store, LATER)
     assert timeline_total(store) == sum(totals(store).values()) == total
+
+
+@pytest.mark.parametrize(("bound", "value"), [("MOST_INDEX_S", -1.0), ("MOST_CELLS", 1)])
+def test_timeline_that_takes_too_long_or_is_too_large_is_refused_with_a_remedy(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, bound: str, value: float
+) -> None:
+    push_minutes(store)
+    compact_all(store, LATER)
+    monkeypatch.setattr(select, bound, value)
+    with pytest.raises(LimitExceeded, match="ask for"):
+        timeline_total(store)
 
 
 def test_running_minute_and_the_two_before_stay_batches(store: SqlStore) -> None:
