@@ -28,9 +28,9 @@ def keep_deploy(documents: Documents, deploy: Deploy) -> None:
     documents.put(DEPLOYS, Document(deploy.deploy_id, deploy.first_seen_unix_ns, body_of(deploy)), _NEVER)
 
 
-def kept_deploys(documents: Documents, since_unix_ns: int) -> list[Deploy]:
+def kept_deploys(documents: Documents, since_unix_ns: int, most: int | None = None) -> list[Deploy]:
     """Those first seen since then, the latest first."""
-    found = documents.newest(DEPLOYS, _NEVER, since_unix_ns=since_unix_ns)
+    found = documents.newest(DEPLOYS, _NEVER, since_unix_ns=since_unix_ns, most=most)
     return [deploy_of(document.key, document.body) for document in found]
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from flask import Blueprint, Response, request
 
+from server.fleet.latest import latest_reported
 from server.http import serialise
 from server.http.diff_routes import add_diff_routes
 from server.http.failures import NotThere
@@ -93,7 +94,9 @@ def _fleet_routes(api: Blueprint, services: AppServices) -> None:
 
     @api.get("/services")
     def service_list() -> Response:
-        return json_response(serialise.fleet_json(fleet(query, parameters(*RANGE, "step").slots(SPARK_SLOTS))))
+        found = fleet(query, parameters(*RANGE, "step").slots(SPARK_SLOTS))
+        deploys = latest_reported(query.store.documents, {row.service: row.version for row in found.services})
+        return json_response(serialise.fleet_json(found, deploys))
 
     @api.get("/labels")
     def labels() -> Response:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers as JSON: columns, and only what can be seen. Times are unix seconds, shares 0 to 1; long columns are arrays (see packed.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from server.fleet.deploy import Deploy
 from server.profile.cut import TRIMMED, Cut, View, cut
 from server.profile.names import CodeKind
 from server.profile.nametable import NameTable
@@ -129,8 +130,8 @@ def line_json(line: Line) -> Json:
     }
 
 
-def fleet_json(fleet: Fleet) -> Json:
-    """The table of services."""
+def fleet_json(fleet: Fleet, deploys: Mapping[str, Deploy]) -> Json:
+    """The table of services. `deploys` by service: the last ones, where it is known what they changed."""
     rows = [
         {
             "service": row.service,
@@ -147,6 +148,7 @@ def fleet_json(fleet: Fleet) -> Json:
             "lost_share": row.losses.lost_share,
             "whole_share": row.whole_share,
             "unnamed_share": None,
+            "deploy": _change_json(deploys.get(row.service)),
         }
         for row in fleet.services
     ]
@@ -165,6 +167,12 @@ def fleet_json(fleet: Fleet) -> Json:
         },
         "agents": {"total": fleet.agents, "silent": fleet.agents_silent},
     }
+
+
+def _change_json(deploy: Deploy | None) -> Json | None:
+    if deploy is None or deploy.verdict is None:
+        return None
+    return {"id": deploy.deploy_id, "words": deploy.verdict.words, "change": deploy.verdict.change, "is_noise": deploy.verdict.is_noise}
 
 
 def agent_json(row: AgentRow) -> Json:

@@ -33,6 +33,12 @@ def quiet_verdict(now_s: float) -> Json:
     return {"words": "no change beyond noise", "change": 0.004, "is_noise": True, "functions": 0, "is_final": True, "made_s": now_s - 3000}
 
 
+def change_of(seed: int) -> Json | None:
+    """What the last deploy of a service of the fleet has changed."""
+    one = (verdict(0), None, quiet_verdict(0), {**verdict(0), "words": "CPU per host −3 %: 1 function", "change": -0.031})[seed % 4]
+    return one and {"id": f"d{seed}", "words": one["words"], "change": one["change"], "is_noise": one["is_noise"]}
+
+
 def deploy_answer(deploys: list[Json], identity: str) -> Json:
     """The report of one of the deploys in the list."""
     deploy = next((one for one in deploys if one["id"] == identity), deploys[0])

@@ -225,24 +225,24 @@ def _services(scenario: str, asked: dict[str, str]) -> Json:
     for seed, name in enumerate(names):
         spark = [_load(start_s + at * step_s, seed) for at in range(60)]
         cpu_s = sums[seed] * (end_s - start_s)
-        rows.append(
-            {
-                "service": name,
-                "cpu_ns": cpu_s * 1e9,
-                "cores": sums[seed],
-                "cores_now": spark[-1],
-                "share": sums[seed] / sum(sums),
-                "spark": spark,
-                "version": ("2.4.1", "v1.19.0", "sha-9f3c2e1", "", "15.7")[seed % 5],
-                "version_since_s": NOW_S - 4000 * (seed + 1) ** 2,
-                "versions": 1 + (seed == 0),
-                "hosts": max(1, 44 // (seed + 1)),
-                "samples": int(cpu_s * 99),
-                "lost_share": (0.0, 0.0, 0.031)[seed % 3] if scenario == "partial" else 0.0,
-                "whole_share": (0.999, 1.0, 0.62, None)[seed % 4],
-                "unnamed_share": (0.004, 0.0, 0.12, None)[seed % 4],
-            }
-        )
+        row: Json = {
+            "service": name,
+            "cpu_ns": cpu_s * 1e9,
+            "cores": sums[seed],
+            "cores_now": spark[-1],
+            "share": sums[seed] / sum(sums),
+            "spark": spark,
+            "version": ("2.4.1", "v1.19.0", "sha-9f3c2e1", "", "15.7")[seed % 5],
+            "version_since_s": NOW_S - 4000 * (seed + 1) ** 2,
+            "versions": 1 + (seed == 0),
+            "hosts": max(1, 44 // (seed + 1)),
+            "samples": int(cpu_s * 99),
+            "lost_share": (0.0, 0.0, 0.031)[seed % 3] if scenario == "partial" else 0.0,
+            "whole_share": (0.999, 1.0, 0.62, None)[seed % 4],
+            "unnamed_share": (0.004, 0.0, 0.12, None)[seed % 4],
+            "deploy": reports.change_of(seed),
+        }
+        rows.append(row)
     now, cpu_ns = sum(_load(NOW_S, seed) for seed in range(len(names))), sum(sums) * (end_s - start_s) * 1e9
     totals = {"cores": sum(sums), "cores_now": now, "hosts": agents["total"], "samples": 1_234_567, "cpu_ns": cpu_ns}
     return {"from_s": start_s, "until_s": end_s, "step_s": step_s, "services": rows, "totals": totals, "agents": agents}

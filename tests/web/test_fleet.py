@@ -47,6 +47,19 @@ def test_a_service_opens_in_the_same_range_and_back_returns(open_page: Open) -> 
     expect(page.locator("tbody tr")).to_have_count(8)
 
 
+def test_what_the_last_deploy_changed_is_told_and_leads_to_its_report(open_page: Open) -> None:
+    page = open_page().page
+    cells = page.locator("td.column-change")
+    expect(cells.nth(0).locator(".is-more")).to_have_text("+6.1 %")
+    expect(cells.nth(1)).to_have_text("–")
+    expect(cells.nth(2).locator(".is-noise")).to_be_visible()
+    expect(cells.nth(3).locator(".is-less")).to_have_text("−3.1 %")
+    page.get_by_role("button", name="Last deploy").click()
+    expect(page.locator("tbody tr").first).to_contain_text("+6.1 %")
+    cells.nth(0).get_by_role("link").click()
+    assert "/deploy" in page.url and "id=d0" in page.url
+
+
 def test_silent_hosts_and_losses_are_said_in_amber(open_page: Open) -> None:
     page = open_page(scenario="partial").page
     expect(page.locator(".stats .badge.is-amber")).to_have_text("3 silent")

@@ -7,7 +7,8 @@ import { frozenKey } from "../core/frozen.js";
 /**
  * @typedef {{service: string, cpu_ns: number, cores: number, cores_now: number, share: number, spark: Array<number | null>, version: string,
  *   version_since_s: number | null, versions: number, hosts: number, samples: number, lost_share: number,
- *   whole_share: number | null, unnamed_share: number | null}} ServiceRow
+ *   whole_share: number | null, unnamed_share: number | null,
+ *   deploy: {id: string, words: string, change: number, is_noise: boolean} | null}} ServiceRow
  * @typedef {{from_s: number, until_s: number, step_s: number, services: ServiceRow[],
  *   totals: {cores: number, cores_now: number, hosts: number, samples: number, cpu_ns: number}, agents: {total: number, silent: number}}} ServicesAnswer
  * @typedef {{kind: string, unit: string, from_s: number, until_s: number, step_s: number, times_s: number[], values: Array<number | null>, loss: Array<number | null>}} SeriesAnswer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The fleet: its services by CPU, with what is known of each. Home of the page, and where the first data is waited for. */
 
+import { formatRelative } from "../core/diff-words.js";
 import { addressFromState, stateOfView } from "../core/route.js";
 import { isLossGrave } from "../core/quality.js";
 import { countOf, visibleText } from "../core/text.js";
@@ -142,6 +143,15 @@ function fleetColumns(store) {
     },
     { key: "cpu", label: "Share", title: "Of the fleet's CPU in this range", value: (row) => row.cpu_ns, isDescending: true, cell: (row) => shareBar(row.share) },
     { key: "version", label: "Version", value: (row) => row.version || null, cell: versionCell },
+    {
+      key: "change",
+      label: "Last deploy",
+      title: "What the version that runs has changed in CPU; grey inside noise",
+      value: (row) => (row.deploy && !row.deploy.is_noise ? row.deploy.change : null),
+      isDescending: true,
+      isNumber: true,
+      cell: (row) => changeCell(row, store),
+    },
     { key: "hosts", label: "Hosts", value: (row) => row.hosts, isDescending: true, isNumber: true, cell: (row) => formatCount(row.hosts) },
     {
       key: "lost",
@@ -183,6 +193,14 @@ function versionCell({ version, version_since_s, versions }) {
     element("span", { class: "version-name name", title: visibleText(version) }, visibleText(version)),
     element("span", { class: "is-quiet" }, age ? `${age}${more}` : more.slice(2)),
   );
+}
+
+/** @param {ServiceRow} row @param {import("../state/store.js").Store} store */
+function changeCell({ deploy }, store) {
+  if (!deploy) return element("span", { class: "is-quiet" }, "–");
+  const href = addressFromState({ ...stateOfView(store.get(), "deploy"), id: deploy.id });
+  const tone = deploy.is_noise ? "is-noise" : deploy.change > 0 ? "is-more" : "is-less";
+  return element("a", { class: `verdict-words ${tone}`, href, "data-route": true, title: `${deploy.words}: the report` }, formatRelative(deploy.change));
 }
 
 /**

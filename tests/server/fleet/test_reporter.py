@@ -8,6 +8,7 @@ from server.fleet.deploy import Deploy, Rates
 from server.fleet.deploys import deploy_by_id, deploys
 from server.fleet.events import Cause, Event
 from server.fleet.kept import keep_rates, kept_report
+from server.fleet.latest import latest_reported
 from server.fleet.reporter import Reporter
 from server.query.timerange import SECOND_NS, TimeRange
 from server.store.documents import Collection, Document
@@ -49,6 +50,18 @@ def test_a_canary_names_what_changed_and_nothing_else() -> None:
     assert report["functions"] == {"beyond_noise": report["functions"]["beyond_noise"], "explained": report["functions"]["explained"],
                                    "reported": 2, "compared": 5}  # fmt: skip
     assert len(report["series"]["before"]) == len(report["series"]["after"])
+
+
+def test_the_last_deploy_of_each_service_is_told_while_its_version_runs() -> None:
+    rollout = Rollout()
+    rollout.run(30, BOTH, COSTS)
+    rollout.run(40, {"a": "1", "b": "2"}, COSTS)
+    documents = rollout.store.documents
+    assert latest_reported(documents, {"shop": "2"}) == {}
+    report_of(rollout)
+    (last,) = latest_reported(documents, {"shop": "2", "other": "2"}).values()
+    assert (last.deploy_id, last.verdict) == (newest(rollout).deploy_id, newest(rollout).verdict)
+    assert latest_reported(documents, {"shop": "1"}) == latest_reported(documents, {}) == {}
 
 
 def test_the_same_code_again_is_no_change() -> None:
