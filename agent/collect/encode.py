@@ -9,7 +9,7 @@ import numpy as np
 import zstandard
 
 from agent.records.folded import Folded, Rows, Values, folded_from_message, message_from_folded, pruned
-from agent.records.window import Parcel, WindowTime
+from agent.records.window import SHIPPED_KINDS, Parcel, WindowTime
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1 import columns
 
@@ -45,7 +45,7 @@ class _Part:
     payload: bytes
     raw_size_bytes: int
     raw_crc32: int
-    samples: int
+    counts: tuple[int, ...]
 
 
 def parcels_from_batch(batch: pb.FoldedBatch, time: WindowTime, numbering: Numbering, limits: PartLimits | None = None) -> list[Parcel]:
@@ -66,18 +66,24 @@ def parcels_from_batch(batch: pb.FoldedBatch, time: WindowTime, numbering: Numbe
             payload=part.payload,
             raw_size_bytes=part.raw_size_bytes,
             raw_crc32=part.raw_crc32,
-            samples=part.samples,
+            counts=part.counts,
         )
         for index, part in enumerate(parts)
     ]
 
 
-def samples_of_batch(batch: pb.FoldedBatch) -> int:
-    """Add up what the server would not hear of without this batch: samples of kind cpu, stored or told as lost."""
-    cpu = [series.columns[0].values for series in batch.series if series.kind == "cpu"]
-    stored = sum(int(columns.decode_column(column, 1 << 26).sum()) for column in cpu)
-    accounts = [account for account in batch.accounts if account.kind == "cpu"]
-    return stored + sum(loss.value for account in accounts for loss in account.losses if loss.reason < _FIRST_STORED_LOSS)
+def counts_of_batch(batch: pb.FoldedBatch) -> tuple[int, ...]:
+    """Add up what the server would not hear of without this batch: of each of SHIPPED_KINDS what is stored or told as lost, in the unit of
+    its first column. The last ones are left out when they are 0."""
+    counts = dict.fromkeys(SHIPPED_KINDS, 0)
+    for series in batch.series:
+        if series.kind in counts:
+            counts[series.kind] += int(columns.decode_column(series.columns[0].values, 1 << 26).sum())
+    for account in batch.accounts:
+        if account.kind in counts:
+            counts[account.kind] += sum(loss.value for loss in account.losses if loss.reason < _FIRST_STORED_LOSS)
+    used = max((place for place, count in enumerate(counts.values()) if count), default=0)
+    return tuple(counts.values())[: used + 1]
 
 
 def _parts(batch: pb.FoldedBatch, limits: PartLimits) -> Iterator[_Part]:
@@ -85,11 +91,11 @@ def _parts(batch: pb.FoldedBatch, limits: PartLimits) -> Iterator[_Part]:
     if len(raw) <= limits.raw_bytes and _row_count(batch) <= limits.rows:
         payload = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
         if len(payload) + _ENVELOPE_BYTES <= limits.message_bytes:
-            yield _Part(payload, len(raw), zlib.crc32(raw), samples_of_batch(batch))
+            yield _Part(payload, len(raw), zlib.crc32(raw), counts_of_batch(batch))
             return
     if _row_count(batch) < 2:
         payload = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
-        yield _Part(payload, len(raw), zlib.crc32(raw), samples_of_batch(batch))
+        yield _Part(payload, len(raw), zlib.crc32(raw), counts_of_batch(batch))
         return
     del raw
     for half in _halves(folded_from_message(batch)):

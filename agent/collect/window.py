@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the batch of one window (hop 5 of the path in README): rows of (series, stack, thread ...), tables, accounts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +86,8 @@ class WindowBuilder:
         if facts.overhead is not None:
             series.append(_overhead_rows(facts.overhead, facts))
         accounts = [_cpu_account(drain.cpu, losses.of_kind(0), facts)]
-        accounts += [_event_account(one, losses.of_kind(number)) for number, one in enumerate(drain.events, start=1)]
+        accounts += [_event_account(one, losses.of_kind(number), facts) for number, one in enumerate(drain.events, start=1)]
+        accounts += _accounts_of_lost(facts, {account.kind for account in accounts})
         return message_from_folded(Folded(facts.host, finished, tuple(series), accounts))
 
     def _rows(
@@ -230,24 +231,35 @@ def _labels(service: bytes, version: bytes, facts: WindowFacts) -> list[pb.Label
 
 def _cpu_account(drain: CpuDrain, stack_losses: Losses, facts: WindowFacts) -> pb.Account:
     """The account of the window; what earlier windows lost on their way is due and lost in this one."""
+    carried = facts.carried_losses.get(CPU_KIND, {})
     return pb.Account(
         kind=CPU_KIND,
-        expected=drain.ticks.expected + sum(facts.carried_losses.values()),
+        expected=drain.ticks.expected + sum(carried.values()),
         stored=int(drain.counts.sum()),
         idle=drain.ticks.idle,
         filtered=drain.ticks.filtered,
-        losses=_losses(stack_losses, drain.ticks.lost, facts.carried_losses),
+        losses=_losses(stack_losses, drain.ticks.lost, carried),
     )
 
 
-def _event_account(drain: EventDrain, stack_losses: Losses) -> pb.Account:
+def _event_account(drain: EventDrain, stack_losses: Losses, facts: WindowFacts) -> pb.Account:
+    carried = facts.carried_losses.get(drain.kind, {})
     return pb.Account(
         kind=drain.kind,
-        expected=drain.account.expected,
+        expected=drain.account.expected + sum(carried.values()),
         stored=int(drain.columns[0].values.sum()),
         filtered=drain.account.filtered,
-        losses=_losses(stack_losses, drain.account.lost),
+        losses=_losses(stack_losses, drain.account.lost, carried),
     )
+
+
+def _accounts_of_lost(facts: WindowFacts, there: Set[str]) -> list[pb.Account]:
+    """Of kinds that are off by now, and of which an earlier window was lost."""
+    return [
+        pb.Account(kind=kind, expected=sum(carried.values()), losses=_losses(carried))
+        for kind, carried in facts.carried_losses.items()
+        if kind not in there
+    ]
 
 
 def _losses(*parts: Losses) -> list[pb.Loss]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1.marks_pb2 import LossReason
 
+SHIPPED_KINDS = ("cpu", "offcpu", "runqueue", "time", "lock", "syscall", "syscall_stack", "tcp", "tcp_stack", "lock_hold")
+"""Kinds with an account. Spooled windows name them by their place: new ones come last, and none leaves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
@@ -31,8 +34,8 @@ class WindowFacts:
     """None in the first window, before there is anything to measure."""
     labels: Mapping[str, bytes] = field(default_factory=dict)
     """Labels from the config, put on every series."""
-    carried_losses: Mapping[LossReason, int] = field(default_factory=dict)
-    """Samples of earlier windows that were lost on their way (spool, refusals): due in the account of this window and lost in it."""
+    carried_losses: Mapping[str, Mapping[LossReason, int]] = field(default_factory=dict)
+    """By kind: what earlier windows lost on their way (spool, refusals), due in the account of this window and lost in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,5 +60,11 @@ class Parcel:
     """zstd frame of a serialised FoldedBatch without known keys."""
     raw_size_bytes: int
     raw_crc32: int
-    samples: int = 0
-    """What is lost when the parcel is: its samples of kind cpu, and the losses that its account tells of."""
+    counts: tuple[int, ...] = (0,)
+    """What is lost when the parcel is, of each of SHIPPED_KINDS in the unit of its first column: rows, and losses its account tells of.
+    Those of the last kinds may be missing: they are 0, or not known any more."""
+
+    @property
+    def samples(self) -> int:
+        """Of kind cpu."""
+        return self.counts[0]

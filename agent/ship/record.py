@@ -16,7 +16,7 @@ from agent.records.window import Parcel
 _MAGIC = b"EWSPOOL1"
 _HEADER = struct.Struct("<8sQQIIqqQIQQI")
 _HEADER_CRC = struct.Struct("<I")
-_NAME = re.compile(r"([0-9]{1,20})-([0-9]{1,20})-([0-9]{1,12})-([0-9]{1,20})\.parcel")
+_NAME = re.compile(r"([0-9]{1,20})-([0-9]{1,20})-([0-9]{1,12})-([0-9]{1,20}(?:_[0-9]{1,20}){0,9})\.parcel")
 HEADER_BYTES = _HEADER.size + _HEADER_CRC.size
 
 
@@ -30,23 +30,32 @@ class RecordId(NamedTuple):
     epoch_unix_ns: int
     sequence: int
     end_unix_s: int
-    samples: int
+    counts: tuple[int, ...]
+    """As in Parcel; only the name holds those after the first."""
 
     @property
     def file_name(self) -> str:
         """Zero-padded, so that names sort as ids do."""
-        return f"{self.epoch_unix_ns:020d}-{self.sequence:012d}-{self.end_unix_s:012d}-{self.samples}.parcel"
+        return f"{self.epoch_unix_ns:020d}-{self.sequence:012d}-{self.end_unix_s:012d}-{'_'.join(map(str, self.counts))}.parcel"
+
+    def is_of(self, parcel: Parcel) -> bool:
+        """A parcel that was read is this one, as far as it knows itself."""
+        other = id_of_parcel(parcel)
+        return (*self[:3], self.counts[0]) == (*other[:3], other.counts[0])
 
 
 def id_of_parcel(parcel: Parcel) -> RecordId:
     """Name a parcel."""
-    return RecordId(parcel.epoch_unix_ns, parcel.sequence, max(0, parcel.window_end_unix_ns // 10**9), parcel.samples)
+    return RecordId(parcel.epoch_unix_ns, parcel.sequence, max(0, parcel.window_end_unix_ns // 10**9), parcel.counts)
 
 
 def id_from_file_name(name: str) -> RecordId | None:
     """Read a name; None for a file that is not a record."""
     match = _NAME.fullmatch(name)
-    return RecordId(*(int(part) for part in match.groups())) if match else None
+    if match is None:
+        return None
+    epoch, sequence, end, counts = match.groups()
+    return RecordId(int(epoch), int(sequence), int(end), tuple(map(int, counts.split("_"))))
 
 
 def bytes_from_parcel(parcel: Parcel) -> bytes:
@@ -80,4 +89,4 @@ def parcel_from_bytes(data: bytes) -> Parcel:
     payload = data[HEADER_BYTES:]
     if len(payload) != size or zlib.crc32(payload) != crc:
         raise RecordError("the payload's size or checksum is wrong")
-    return Parcel(epoch, sequence, part, bool(is_last), start, end, payload, raw_size, raw_crc, samples)
+    return Parcel(epoch, sequence, part, bool(is_last), start, end, payload, raw_size, raw_crc, (samples,))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.records.window import Parcel
+from agent.records.window import SHIPPED_KINDS, Parcel
 from agent.ship.record import HEADER_BYTES, RecordError, RecordId, bytes_from_parcel, id_from_file_name, id_of_parcel, parcel_from_bytes
 from emberwatch.v1 import marks_pb2 as marks
 from emberwatch.v1.marks_pb2 import LossReason
@@ -72,7 +72,7 @@ class Spool:
         self._sizes: dict[RecordId, int] = {}
         self._memory: dict[RecordId, Parcel] = {}
         self._in_flight: RecordId | None = None
-        self._losses: dict[LossReason, int] = {}
+        self._losses: dict[str, dict[LossReason, int]] = {}
         self._is_memory_only = False
         self._evicted = self._corrupt = self._rejected = 0
         self._scan()
@@ -113,12 +113,12 @@ class Spool:
                 return None
             try:
                 parcel = parcel_from_bytes((self._directory / record.file_name).read_bytes())
-                if id_of_parcel(parcel) != record:
+                if not record.is_of(parcel):
                     raise RecordError("the name belongs to another record")
             except (OSError, RecordError) as error:
                 log.warning("spool record damaged file=%s error=%s", record.file_name, error)
                 self._corrupt += 1
-                self._count(marks.LOSS_REASON_SPOOL_CORRUPT, record.samples)
+                self._count(marks.LOSS_REASON_SPOOL_CORRUPT, record)
                 self._quarantine(record)
                 return None
             return parcel
@@ -132,17 +132,17 @@ class Spool:
                 _unlink(self._directory / record.file_name)
 
     def reject(self, record: RecordId, reason: LossReason) -> None:
-        """Lay a record aside that the server refused for good, and count its samples under `reason`."""
+        """Lay a record aside that the server refused for good, and count what it held under `reason`."""
         with self._lock:
             self._in_flight = None
             self._rejected += 1
-            self._count(reason, record.samples)
+            self._count(reason, record)
             self._memory.pop(record, None)
             if record in self._sizes:
                 self._quarantine(record)
 
-    def take_losses(self) -> dict[LossReason, int]:
-        """Answer what was lost since the last call, in samples, so that the next window can carry it."""
+    def take_losses(self) -> dict[str, dict[LossReason, int]]:
+        """Answer what was lost since the last call, by kind, so that the next window can carry it."""
         with self._lock:
             losses, self._losses = self._losses, {}
             return losses
@@ -218,10 +218,13 @@ class Spool:
 
     def _count_evicted(self, record: RecordId) -> None:
         self._evicted += 1
-        self._count(marks.LOSS_REASON_SPOOL_EVICTED, record.samples)
+        self._count(marks.LOSS_REASON_SPOOL_EVICTED, record)
 
-    def _count(self, reason: LossReason, samples: int) -> None:
-        self._losses[reason] = self._losses.get(reason, 0) + samples
+    def _count(self, reason: LossReason, record: RecordId) -> None:
+        for kind, count in zip(SHIPPED_KINDS, record.counts, strict=False):
+            if count:
+                losses = self._losses.setdefault(kind, {})
+                losses[reason] = losses.get(reason, 0) + count
 
     def _quarantine(self, record: RecordId) -> None:
         """Move a file aside; the oldest of those leave when there are too many bytes of them."""

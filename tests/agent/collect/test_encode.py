@@ -4,11 +4,14 @@
 import zlib
 from collections import Counter
 
+import numpy as np
 import zstandard
 
 from agent.collect.encode import Numbering, PartLimits, parcels_from_batch
-from agent.records.window import Parcel, WindowTime
+from agent.profilers.registry import EVENT_KINDS
+from agent.records.window import SHIPPED_KINDS, Parcel, WindowTime
 from emberwatch.v1 import batch_pb2 as pb
+from emberwatch.v1 import columns
 from emberwatch.v1 import marks_pb2 as marks
 from tests.support.batches import Row, batch_of
 from tests.support.drains import rows_of_batch
@@ -88,4 +91,20 @@ def test_empty_window_is_a_parcel_with_its_account() -> None:
 def test_lost_parcel_counts_its_samples_and_the_losses_it_tells_of() -> None:
     batch = batch_of(ROWS[:2], losses={marks.LOSS_REASON_TIMER_MISSED: 23, marks.LOSS_REASON_TRUNCATED: 7})
     (parcel,) = parcels_from_batch(batch, TIME, Numbering(1, 5))
-    assert parcel.samples == 7 + 7 + 23
+    assert parcel.counts == (7 + 7 + 23,)
+
+
+def test_every_kind_counts_what_its_rows_and_its_account_hold() -> None:
+    batch = batch_of(ROWS[:2])
+    lock = batch.series.add(kind="lock")
+    lock.columns.add(name="count", values=columns.encode_column(np.array([3, 23], np.uint64)))
+    lock.columns.add(name="ns", values=columns.encode_column(np.array([7000, 9000], np.uint64)))
+    batch.accounts.add(kind="tcp", losses=[pb.Loss(reason=marks.LOSS_REASON_MAP_FULL, value=11)])
+    (parcel,) = parcels_from_batch(batch, TIME, Numbering(1, 5))
+    assert dict(zip(SHIPPED_KINDS, parcel.counts, strict=False)) == {
+        "cpu": 14, "offcpu": 0, "runqueue": 0, "time": 0, "lock": 26, "syscall": 0, "syscall_stack": 0, "tcp": 11,
+    }  # fmt: skip
+
+
+def test_every_kind_that_is_profiled_has_its_place() -> None:
+    assert set(SHIPPED_KINDS) == {"cpu", *EVENT_KINDS}

@@ -8,7 +8,7 @@ import pytest
 
 from agent.collect.window import WindowBuilder
 from agent.records.drain import STACK_MAP_FULL
-from agent.records.event_drain import EventAccount, EventColumn, EventDrain, WindowDrain
+from agent.records.event_drain import EventAccount, EventColumn, EventDrain, WindowDrain, event_keys
 from agent.records.kernel_layout import KernelLayout
 from agent.records.process import Fate, MappingKind, PerfMap, Process, ProcessKey
 from agent.records.window import Overhead
@@ -260,7 +260,7 @@ def test_long_chains_with_two_leaves_stay_exact() -> None:
 
 def test_account_holds_ticks_stack_losses_and_what_was_carried() -> None:
     drain = DrainOf().row(7, 7, user_error=-12).drain(idle=101, filtered=11, lost={marks.LOSS_REASON_TIMER_MISSED: 3})
-    window = dataclasses.replace(facts(), carried_losses={marks.LOSS_REASON_SPOOL_EVICTED: 23, marks.LOSS_REASON_TIMER_MISSED: 2})
+    window = dataclasses.replace(facts(), carried_losses={"cpu": {marks.LOSS_REASON_SPOOL_EVICTED: 23, marks.LOSS_REASON_TIMER_MISSED: 2}})
     (account,) = WindowBuilder().build(WindowDrain(drain), {WEB.key: WEB}.__getitem__, NO_LAYOUT, window).accounts
     assert_balanced(account)
     assert (account.kind, account.expected, account.stored, account.idle, account.filtered) == ("cpu", 147, 7, 101, 11)
@@ -269,6 +269,17 @@ def test_account_holds_ticks_stack_losses_and_what_was_carried() -> None:
         (marks.LOSS_REASON_SPOOL_EVICTED, 23),
         (marks.LOSS_REASON_STACK_ENOMEM, 7),
     ]
+
+
+def test_events_lost_on_their_way_are_carried_by_their_kind_even_when_that_is_off_by_now() -> None:
+    event = EventDrain(
+        "lock", 0, 1, event_keys(0), (EventColumn("count", "count", pb.MERGE_SUM, np.zeros(0, np.uint64)),), EventAccount(7, 7)
+    )
+    carried = {kind: {marks.LOSS_REASON_SPOOL_EVICTED: 23} for kind in ("lock", "tcp")}
+    window = dataclasses.replace(facts(), carried_losses=carried)
+    accounts = WindowBuilder().build(WindowDrain(DrainOf().drain(), (event,)), _nobody, NO_LAYOUT, window).accounts
+    assert [(one.kind, one.expected, one.filtered) for one in accounts] == [("cpu", 0, 0), ("lock", 30, 7), ("tcp", 23, 0)]
+    assert all(list(one.losses) == [pb.Loss(reason=marks.LOSS_REASON_SPOOL_EVICTED, value=23)] for one in accounts[1:])
 
 
 def test_idle_window_has_an_account_and_no_series() -> None:

@@ -124,7 +124,7 @@ def test_delay_keeps_the_window_and_refusal_lays_it_aside(ship: Ship, tmp_path: 
     assert ship.sender.state().failures_in_a_row == 1
     assert ship.sender.step() is Step.REJECTED
     assert ship.sender.step() is Step.EMPTY
-    assert ship.spool.take_losses() == {marks.LOSS_REASON_REJECTED_TIME: 49}
+    assert ship.spool.take_losses() == {"cpu": {marks.LOSS_REASON_REJECTED_TIME: 49}}
     assert len(list((tmp_path / "quarantine").iterdir())) == 1
     ship.put(ROWS)
     assert ship.drain() == [Step.SENT]
@@ -153,7 +153,7 @@ def test_fault_of_ours_with_one_window_does_not_hold_up_the_others(ship: Ship, m
     with monkeypatch.context() as broken:
         broken.setattr(ship.server, "rows", None)
         assert ship.sender.step() is Step.REJECTED
-    assert ship.spool.take_losses() == {marks.LOSS_REASON_REJECTED_MALFORMED: 49}
+    assert ship.spool.take_losses() == {"cpu": {marks.LOSS_REASON_REJECTED_MALFORMED: 49}}
     ship.put(ROWS[:1])
     assert ship.drain() == [Step.SENT]
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from agent.ship.record import HEADER_BYTES, RecordId, id_of_parcel
+from agent.ship.record import HEADER_BYTES, id_of_parcel
 from agent.ship.spool import Spool, SpoolLimits
 from emberwatch.v1 import marks_pb2 as marks
 from tests.support.batches import START_UNIX_NS
@@ -55,17 +55,27 @@ def test_full_spool_drops_the_oldest_and_counts_its_samples(tmp_path: Path) -> N
     spool = _open(tmp_path, SpoolLimits(disk_bytes=2 * RECORD_BYTES))
     for sequence, samples in ((1, 7), (2, 23), (3, 3), (4, 5)):
         spool.append(parcel_of(sequence, samples=samples))
-    assert spool.take_losses() == {marks.LOSS_REASON_SPOOL_EVICTED: 30}
+    assert spool.take_losses() == {"cpu": {marks.LOSS_REASON_SPOOL_EVICTED: 30}}
     assert spool.take_losses() == {}
     assert (spool.state().records, spool.state().evicted_records) == (2, 2)
     assert _read_all(_open(tmp_path)) == [3, 4]
+
+
+def test_what_is_lost_of_each_kind_is_known_after_a_restart_too(tmp_path: Path) -> None:
+    _open(tmp_path).append(parcel_of(1, samples=7, others=(0, 3, 0, 5)))
+    spool = _open(tmp_path)
+    record = spool.oldest()
+    assert record is not None and spool.read(record) is not None
+    spool.reject(record, marks.LOSS_REASON_REJECTED_TIME)
+    lost = {marks.LOSS_REASON_REJECTED_TIME: 7}, {marks.LOSS_REASON_REJECTED_TIME: 3}, {marks.LOSS_REASON_REJECTED_TIME: 5}
+    assert spool.take_losses() == dict(zip(("cpu", "runqueue", "lock"), lost, strict=True))
 
 
 def test_smaller_limit_at_the_next_start_evicts_and_counts(tmp_path: Path) -> None:
     for sequence in (1, 2, 3):
         _open(tmp_path).append(parcel_of(sequence))
     spool = _open(tmp_path, SpoolLimits(disk_bytes=RECORD_BYTES))
-    assert spool.take_losses() == {marks.LOSS_REASON_SPOOL_EVICTED: 14}
+    assert spool.take_losses() == {"cpu": {marks.LOSS_REASON_SPOOL_EVICTED: 14}}
     assert _read_all(spool) == [3]
 
 
@@ -80,7 +90,7 @@ def test_windows_over_a_day_old_leave_by_a_clock_that_nobody_sets(tmp_path: Path
     wall_s[0] = 0.0  # and back
     boot_s[0] += 1
     spool.append(parcel_of(3))
-    assert (spool.state().records, spool.take_losses()) == (2, {marks.LOSS_REASON_SPOOL_EVICTED: 7})
+    assert (spool.state().records, spool.take_losses()) == (2, {"cpu": {marks.LOSS_REASON_SPOOL_EVICTED: 7}})
 
 
 @pytest.mark.parametrize(("later_s", "kept_s"), [(7 * 3600, 17 * 3600), (-7 * 3600, 24 * 3600), (365 * 86400, 3600)])
@@ -115,7 +125,7 @@ def test_damaged_record_is_laid_aside_and_the_rest_is_delivered(tmp_path: Path) 
     damaged.write_bytes(damaged.read_bytes()[:-1])
     spool = _open(tmp_path)
     assert _read_all(spool) == [1, 3]
-    assert spool.take_losses() == {marks.LOSS_REASON_SPOOL_CORRUPT: 23}
+    assert spool.take_losses() == {"cpu": {marks.LOSS_REASON_SPOOL_CORRUPT: 23}}
     assert spool.state().corrupt_records == 1
     assert [path.name for path in (tmp_path / "quarantine").iterdir()] == [damaged.name]
     assert _open(tmp_path).take_losses() == {}
@@ -126,7 +136,7 @@ def test_empty_zero_and_cut_files_are_damage(tmp_path: Path, content: bytes) -> 
     (tmp_path / id_of_parcel(parcel_of(1)).file_name).write_bytes(content)
     spool = _open(tmp_path)
     assert _read_all(spool) == []
-    assert spool.take_losses() == {marks.LOSS_REASON_SPOOL_CORRUPT: 7}
+    assert spool.take_losses() == {"cpu": {marks.LOSS_REASON_SPOOL_CORRUPT: 7}}
 
 
 def test_record_under_a_foreign_name_is_damage(tmp_path: Path) -> None:
@@ -159,7 +169,7 @@ def test_disk_that_refuses_leaves_memory_with_a_cap(tmp_path: Path) -> None:
     for sequence in (1, 2, 3):
         spool.append(parcel_of(sequence))
     assert (spool.state().is_memory_only, spool.state().records) == (True, 2)
-    assert spool.take_losses() == {marks.LOSS_REASON_SPOOL_EVICTED: 7}
+    assert spool.take_losses() == {"cpu": {marks.LOSS_REASON_SPOOL_EVICTED: 7}}
     assert _read_all(spool) == [2, 3]
 
 
@@ -181,7 +191,7 @@ def test_refused_windows_are_kept_aside_up_to_a_limit(tmp_path: Path) -> None:
         spool.append(parcel_of(sequence))
         spool.reject(id_of_parcel(parcel_of(sequence)), marks.LOSS_REASON_REJECTED_TIME)
     assert sorted(path.name for path in (tmp_path / "quarantine").iterdir()) == [id_of_parcel(parcel_of(n)).file_name for n in (2, 3)]
-    assert spool.take_losses() == {marks.LOSS_REASON_REJECTED_TIME: 21}
+    assert spool.take_losses() == {"cpu": {marks.LOSS_REASON_REJECTED_TIME: 21}}
 
 
 def _refuse(_: int) -> None:
@@ -225,7 +235,7 @@ class SpoolMachine(RuleBasedStateMachine):
 
     @rule()
     def crash_and_start(self) -> None:
-        self.lost += sum(self.spool.take_losses().values())
+        self.lost += sum(self.spool.take_losses().get("cpu", {}).values())
         self.spool = _open(self.path, self.limits)
 
     @rule(at=st.integers(0, 10**6), bit=st.integers(0, 7))
@@ -240,14 +250,14 @@ class SpoolMachine(RuleBasedStateMachine):
 
     @invariant()
     def all_is_accounted_for(self) -> None:
-        self.lost += sum(self.spool.take_losses().values())
-        waiting = sum(RecordId(*record).samples for record in self._records())
+        self.lost += sum(self.spool.take_losses().get("cpu", {}).values())
+        waiting = sum(self._waiting())
         assert self.appended == self.delivered + waiting + self.lost
         assert self.spool.state().disk_bytes <= self.limits.disk_bytes
 
-    def _records(self) -> list[tuple[int, int, int, int]]:
+    def _waiting(self) -> list[int]:
         names = [name for name in os.listdir(self.path) if name.endswith(".parcel")]  # noqa: PTH208 - names are all that is needed
-        return [(0, 0, 0, int(name.removesuffix(".parcel").rsplit("-", 1)[1])) for name in names]
+        return [int(name.removesuffix(".parcel").rsplit("-", 1)[1]) for name in names]
 
 
 SpoolMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
