@@ -62,6 +62,7 @@ class Unwinder:
         self._tables = ResidentTables(maps, sources.tables, self._open_binary, self._files_of_binary)
         self._take_changed = sources.take_changed
         self._known: dict[ProcessKey, _Known] = {}
+        self._left_out: set[ProcessKey] = set()
 
     @property
     def is_waiting(self) -> bool:
@@ -83,10 +84,16 @@ class Unwinder:
         self.catch_up()
         for key in self._tables.end_window(samples):
             self._publish(key)
+        for key in tuple(self._left_out):
+            if key in self._known:
+                self._place(key)
+            elif len(self._known) < _MOST_KNOWN:
+                self._publish(key)
 
     def forget(self, keys: Iterable[ProcessKey]) -> None:
         """Processes that are gone."""
         for key in keys:
+            self._left_out.discard(key)
             known = self._known.pop(key, None)
             if known is not None:
                 self._maps.remove_process(key)
@@ -95,10 +102,18 @@ class Unwinder:
     def counts(self) -> TableCounts:
         return self._tables.counts()
 
+    @property
+    def left_out(self) -> int:
+        """Processes of whose mappings the kernel was not told, for want of room; they are tried again after each window."""
+        return len(self._left_out)
+
     def _publish(self, key: ProcessKey) -> None:
         process = self._find(key)
-        if process.fate is not Fate.ALIVE or len(self._known) >= _MOST_KNOWN:
+        if process.fate is not Fate.ALIVE:
             self.forget((key,))
+            return
+        if key not in self._known and len(self._known) >= _MOST_KNOWN:
+            self._left_out.add(key)
             return
         rows: list[tuple[int, ...]] = []
         biases: dict[int, int] = {}
@@ -112,8 +127,8 @@ class Unwinder:
                 rows_of.setdefault(mapped.binary.id, []).append(len(rows))
             rows.append(self._row(key, mapped, bias))
         before = self._known.get(key)
-        known = self._known[key] = _Known(np.array(rows, UNWIND_MAPPING), biases, rows_of)
-        self._maps.set_process(key, known.rows)
+        self._known[key] = _Known(np.array(rows, UNWIND_MAPPING), biases, rows_of)
+        self._place(key)
         if before is not None:
             self._tables.leave(key, before.rows_of.keys() - rows_of.keys())
 
@@ -125,7 +140,13 @@ class Unwinder:
             for at in known.rows_of.get(binary_id, ()):
                 rows[at] = (*rows[at].item()[:2], *_how(self._tables.placed(binary_id), known.biases[at]))
         known.rows = rows
-        self._maps.set_process(key, rows)
+        self._place(key)
+
+    def _place(self, key: ProcessKey) -> None:
+        if self._maps.set_process(key, self._known[key].rows):
+            self._left_out.discard(key)
+        else:
+            self._left_out.add(key)
 
     def _row(self, key: ProcessKey, mapped: MappedBinary, bias: int | None) -> tuple[int, ...]:
         mapping = mapped.mapping

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps the call tree by name of each service: extended when its dictionary grew, made anew when names changed."""
 
+import os
 import threading
 from collections import OrderedDict
 from dataclasses import replace
@@ -14,8 +15,17 @@ from server.profile.totals import Mask
 from server.query.frame_names import Binaries, GrowingNames, Namer
 from server.store.protocol import ServiceDictionary
 
-MOST_NODES = 20_000_000
-"""Stack nodes of all trees kept, about 100 bytes each; the tree that was asked for longest ago leaves first."""
+_NODE_BYTES = 250
+"""Measured, with what is worked out of a tree when it is first asked for."""
+
+
+def most_nodes(memory_bytes: int) -> int:
+    """Stack nodes of all trees kept: those of a quarter of the machine's memory, at most 5 GB."""
+    return min(20_000_000, memory_bytes // 4 // _NODE_BYTES)
+
+
+MOST_NODES = most_nodes(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+"""The tree that was asked for longest ago leaves first; one is always kept."""
 
 
 class ServiceTree:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from agent.kernel.unwind_maps import WalkKind
 from agent.records.binary import BinaryId, Segment
 from agent.records.event_drain import WindowDrain
 from agent.records.process import Fate, MappingKind, Process, ProcessKey
 from agent.records.unwind import TableMiss
+from agent.runner import unwinder
 from agent.runner.unwinder import Sources, Unwinder, samples_by_process
 from tests.agent.runner.test_unwind_tables import FILE, FakeMaps, FakeSource, table_of
 from tests.support.drains import DrainOf, elf, mapped, process
@@ -23,10 +25,12 @@ class ProcessMaps(FakeMaps):
     def __init__(self) -> None:
         super().__init__(1000)
         self.of: dict[ProcessKey, npt.NDArray[np.void]] = {}
+        self.has_room = True
 
     def set_process(self, key: ProcessKey, mappings: npt.NDArray[Any]) -> bool:
-        self.of[key] = mappings
-        return True
+        if self.has_room:
+            self.of[key] = mappings
+        return self.has_room
 
     def remove_process(self, key: ProcessKey) -> None:
         self.of.pop(key, None)
@@ -135,3 +139,25 @@ def test_process_that_is_gone_is_taken_out() -> None:
 def test_samples_of_kernel_threads_count_for_no_process() -> None:
     drain = DrainOf().row(7, 3, user=[1]).row(7, 4, user=[2]).row(2, 5, kernel=[9], is_kernel_thread=True)
     assert samples_by_process(WindowDrain(drain.drain())) == {ProcessKey(7, 1007, 1): 7}
+
+
+def test_processes_without_room_are_counted_and_placed_when_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host(WEB)
+    host.maps.has_room = False
+    host.unwinder.catch_up()
+    host.unwinder.end_window({})
+    assert (host.unwinder.left_out, host.maps.of) == (1, {})
+    host.maps.has_room = True
+    host.unwinder.end_window({})
+    assert (host.unwinder.left_out, list(host.maps.of)) == (0, [WEB.key])
+    monkeypatch.setattr(unwinder, "_MOST_KNOWN", 1)
+    other = process(8, mapped(0x7000_1000, 0x7000_5000, 0x1000, binary=APP))
+    host.put(other)
+    host.put(WEB)  # Known already: it stays.
+    host.unwinder.end_window({})
+    assert (host.unwinder.left_out, list(host.maps.of)) == (1, [WEB.key])
+    host.unwinder.forget([WEB.key])
+    host.unwinder.end_window({})
+    assert (host.unwinder.left_out, list(host.maps.of)) == (0, [other.key])
+    host.unwinder.forget([other.key])
+    assert host.unwinder.left_out == 0

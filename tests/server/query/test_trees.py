@@ -86,6 +86,11 @@ def test_the_oldest_tree_leaves_when_there_are_too_many(monkeypatch: pytest.Monk
     assert namer.asked == 3
 
 
+def test_trees_take_a_quarter_of_a_small_machines_memory() -> None:
+    assert trees.most_nodes(4 << 30) * 250 == pytest.approx(1 << 30)
+    assert trees.most_nodes(1 << 40) == 20_000_000
+
+
 def test_a_service_without_stacks_is_its_root() -> None:
     store, _, cache = made()
     assert names(cache.tree(store.dictionary("nobody"))) == [""]

@@ -11,6 +11,7 @@ test("an agent's flags are said in words", () => {
   assert.match(flagWords("processes_put_off:23"), /^23 new processes in its last window waited to be read/);
   assert.match(flagWords("processes_put_off:1"), /^1 new process in/);
   assert.equal(flagWords("unwind_tables_missing:7"), "7 files without an unwind table");
+  assert.equal(flagWords("unwind_left_out:1"), "1 process with too many mappings for exact stacks");
   assert.equal(flagWords("unwind_off:locks up every CPU: a lock"), "stacks by frame pointers only: locks up every CPU: a lock");
   assert.equal(flagWords("kallsyms_hidden"), "the kernel hides its addresses");
 });
