@@ -125,6 +125,15 @@ class ProcessReader:
         """Whether there is a process of this PID, cheaply; it may be another one by now."""
         return os.access(f"{self._proc_root}/{pid}", os.F_OK)
 
+    def is_alive(self, key: ProcessKey) -> bool:
+        """Whether this very process still runs, whichever program."""
+        directory = ProcessDirectory.open(self._proc_root, key.pid)
+        if directory is None:
+            return False
+        with directory:
+            stat = directory.stat()
+            return stat is not None and is_start(stat, key.start_boot_ns)
+
     def fixed_pages(self, pid: int) -> int:
         """Mapped.fixed_pages as it is now: one small read, to see whether maps must be read again."""
         try:

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounds of what the agent keeps of processes and of the work it does for them."""
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
+
+LEAST_KEPT, MOST_KEPT = 2048, 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,8 +16,8 @@ class ProcessSettings:
     """First sights a second in the long run; a first sight costs 0.2 to 1 ms."""
     new_burst: int = 1000
     """First sights at once, as at the start of the agent."""
-    processes_max: int = 2048
-    """Processes kept; about 5 KB each."""
+    processes_max: int = LEAST_KEPT
+    """Processes kept; about 5 KB each. Those beyond are read anew in each window, or stand as [unread]."""
     binaries_max: int = 4096
     """Identities of files kept; about 1 KB each."""
     open_max: int = 256
@@ -31,3 +35,14 @@ class ProcessSettings:
     """The same for all together, in the long run."""
     perf_map_cpu_burst_s: float = 3.0
     """CPU seconds that reading perf maps may take at once, as at the start of the agent."""
+
+
+def process_count(proc_root: Path = Path("/proc")) -> int:
+    """Processes there are now."""
+    with os.scandir(proc_root) as entries:
+        return sum(entry.name.isdigit() for entry in entries)
+
+
+def settings_for(processes: int) -> ProcessSettings:
+    """Those of a host that runs so many processes: there is room for twice as many."""
+    return ProcessSettings(processes_max=min(max(2 * processes, LEAST_KEPT), MOST_KEPT))

@@ -27,6 +27,7 @@ _LIVENESS_CHECKS = 256
 """Processes without samples that are looked at in one window."""
 _RESERVE = 4
 """One part in so many of the budget of first sights is for processes that were put off and live on."""
+_UNREAD = b"[unread]"
 _NAMES = {Fate.EXITED: b"[exited]", Fate.EXEC_RACE: b"[exec race]", Fate.KERNEL: b"kernel", Fate.ALIVE: b""}
 
 
@@ -139,9 +140,13 @@ class ProcessTable:
                 self._refresh(key, entry, now_s)
 
     def get(self, key: ProcessKey) -> Process:
-        """What is known of a process; Fate.EXITED when nothing is."""
+        """What is known of a process; Fate.EXITED when nothing is, also of one that lives and is not read for want of budget or room."""
         entry = self._entries.get(key)
-        return entry.process if entry is not None else self._without_image(key, Fate.EXITED, 0)
+        if entry is not None:
+            return entry.process
+        unknown = self._without_image(key, Fate.EXITED, 0)
+        is_unread = unknown.service == _NAMES[Fate.EXITED] and self._reader.is_alive(key)
+        return replace(unknown, service=_UNREAD) if is_unread else unknown
 
     def forget_dead(self) -> None:
         """After a window: drop the dead that had no samples in it. Those that had may have more in the next, up to their death."""

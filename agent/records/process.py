@@ -111,7 +111,7 @@ class Process:
     key: ProcessKey
     fate: Fate
     service: bytes
-    """At most 256 bytes; b"[exited]" or b"[exec race]" when its name could not be read."""
+    """At most 256 bytes; b"[exited]", b"[exec race]" or b"[unread]" when its name could not be read."""
     version: bytes
     """At most 256 bytes; empty when unknown."""
     mappings: tuple[MappedBinary, ...]

@@ -22,7 +22,7 @@ from agent.health import KindFacts, Shortfalls
 from agent.kernel.function_ranges import function_ranges
 from agent.kernel.kallsyms_child import write_kallsyms
 from agent.kernel.layout import LayoutKeeper
-from agent.process.settings import ProcessSettings
+from agent.process.settings import process_count, settings_for
 from agent.process.table import ProcessTable
 from agent.process.throttling import Throttling
 from agent.profilers.cpu import CpuSettings
@@ -119,7 +119,7 @@ class Collector:
         )
         closing.callback(self._suite.close)
         self._profiler = self._suite.cpu
-        self._processes = ProcessTable(ProcessSettings())
+        self._processes = ProcessTable(settings_for(process_count()))
         closing.callback(self._processes.close)
         self._withheld = WithheldCpu(Throttling())
         self._unwinder = self._start_unwinder(closing, cache / "unwind", FleetTableClient(client))

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More processes than there is room or budget for: they live on, and are not said to be gone."""
+
+from dataclasses import replace
+
+from agent.process.settings import ProcessSettings, process_count, settings_for
+from agent.process.table import ProcessTable
+from tests.support.processes import key_of, python
+
+WAIT = "print('ready'); import signal; signal.pause()"
+
+
+def test_one_that_lives_and_finds_no_room_or_budget_is_unread_and_has_not_exited() -> None:
+    for bound in ({"processes_max": 1}, {"new_burst": 1, "new_per_s": 0}):
+        found = ProcessTable(replace(ProcessSettings(), **bound))
+        with python(WAIT) as first, python(WAIT) as second:
+            keys = key_of(first), key_of(second)
+            found.see(keys[:1])
+            found.see(keys[1:])
+            services = sorted(found.get(key).service for key in keys)
+        found.close()
+        assert services[0] == b"[unread]" != services[1]
+
+
+def test_room_for_processes_is_twice_what_runs_within_bounds() -> None:
+    assert [settings_for(count).processes_max for count in (100, 5000, 100_000)] == [2048, 10_000, 16_384]
+    assert process_count() >= 1
