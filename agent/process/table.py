@@ -73,7 +73,7 @@ class ProcessTable:
     def __init__(self, settings: ProcessSettings, proc_root: Path = Path("/proc"), now_s: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._now_s = now_s
-        self._binaries = BinaryCache(settings.binaries_max, settings.open_max)
+        self._binaries = BinaryCache(settings.binaries_max, settings.open_max, proc_root)
         self._reader = ProcessReader(proc_root, self._binaries)
         self._perf_maps = PerfMapFiles(settings, proc_root, now_s)
         self._origins = Origins(CgroupPaths().path)

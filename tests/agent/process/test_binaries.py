@@ -97,6 +97,29 @@ def test_descriptors_are_bounded_and_given_back(root: Path) -> None:
     assert open_descriptors() == before
 
 
+def test_a_file_that_is_not_kept_open_is_found_again_while_it_is_mapped_and_unchanged(root: Path) -> None:
+    cache = BinaryCache(binaries_max=2, open_max=0, proc_root=root.parent.parent)
+    file = write_program(root, 7)
+    binary = identify(cache, file)
+    assert binary is not None
+    before = open_descriptors()
+    fd = cache.open_binary(binary.id)
+    assert fd is not None and os.pread(fd, 4, 0) == b"\x7fELF"
+    os.close(fd)
+    file.write_bytes(b"another")
+    assert cache.open_binary(binary.id) is None
+    file.unlink()
+    assert cache.open_binary(binary.id) is None
+    (root.parent / "root").rmdir()
+    root.parent.rmdir()
+    assert cache.open_binary(binary.id) is None
+    assert open_descriptors() == before
+    for number in (23, 31):
+        root.mkdir(parents=True, exist_ok=True)
+        identify(cache, write_program(root, number))
+    assert cache._mapped.keys() == cache._files.keys()
+
+
 def test_a_rewritten_file_is_another_binary(root: Path) -> None:
     cache = BinaryCache(10, 10)
     file = write_program(root, 7)
