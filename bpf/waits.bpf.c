@@ -98,6 +98,9 @@ static __always_inline void leave(struct thread *thread, struct task_struct *tas
 		bpf_get_current_comm(&thread->comm, sizeof(thread->comm));
 	}
 	thread->blocked_ns = thread->blocked_whole_ns = thread->blocked_stands_ns = 0;
+#if STACK_AS_IT_LEAVES
+	__builtin_memset(&thread->own, 0, sizeof(thread->own)); /* is of an earlier wait */
+#endif
 	if (!state) {
 		thread->state = THREAD_RUNNABLE;
 	} else if (state & TASK_IS_DEAD) {
@@ -150,7 +153,7 @@ static __always_inline bool switch_out(struct bpf_raw_tracepoint_args *ctx, u32 
 		threads.delete(&tid);
 		return false;
 	}
-	return thread->state == THREAD_BLOCKED;
+	return thread->state != THREAD_DEAD;
 }
 
 /* The next task comes in; its waits that are long enough are left for on_back. */

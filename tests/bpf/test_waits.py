@@ -60,13 +60,15 @@ class Seen:
                 found[drain.classes[drain.class_of_row[row]]] += int(ns[row])
         return dict(found)
 
-    def ns_below(self, function: Function, comm: bytes, *, waker: bool = False) -> int:
+    def ns_below(self, function: Function, comm: bytes, *, kind: str = "offcpu", waker: bool = False) -> int:
         """Ns of waits with a frame of `function` in their user stack, or in that of their waker."""
         total = 0
-        for drain, rows in self._rows("offcpu", comm):
-            assert drain.stacks is not None and drain.seconds is not None
+        for drain, rows in self._rows(kind, comm):
+            assert drain.stacks is not None
             ns = next(column.values for column in drain.columns if column.name == "ns")
-            hashes = (drain.seconds if waker else drain.keys)["user_stack"]
+            keys = drain.seconds if waker else drain.keys
+            assert keys is not None
+            hashes = keys["user_stack"]
             for row in np.flatnonzero(rows):
                 at = int(np.searchsorted(drain.stacks.hashes, hashes[row]))
                 if at < len(drain.stacks.hashes) and drain.stacks.hashes[at] == hashes[row]:
@@ -364,6 +366,10 @@ def test_kernel_looks_away_when_a_cpu_has_seen_enough(header_directory: Path, pr
 def test_kernels_where_nobody_is_met_coming_back_take_the_stack_as_a_thread_leaves(header_directory: Path, programs: Programs) -> None:
     functions = programs.functions("waits")
     with measuring(header_directory, before_6_15(GROUP)) as suite:
+        hogs, _ = run(suite, programs, "hogs", str(min(os.sched_getaffinity(0))))
+        # Before they were put off the CPU they waited to be told to begin.
+        waited_ns = hogs.sums("runqueue", b"waits")["ns"]
+        assert hogs.ns_below(functions["main"], b"waits", kind="runqueue") >= 0.8 * waited_ns > 0
         seen, truth = run(suite, programs, "pipes")
     assert_waited(seen, functions["drink"], b"pipe", truth)
     assert seen.ns_below(functions["feed"], b"waits", waker=True) >= 0.8 * seen.woken_ns(b"waits") > 0
