@@ -24,6 +24,8 @@ class Origins:
     def __init__(self, path_of_cgroup: Callable[[int], bytes]) -> None:
         self._path_of_cgroup = path_of_cgroup
         self._services: OrderedDict[ProcessKey, bytes] = OrderedDict()
+        self._newest: OrderedDict[tuple[int, int], int] = OrderedDict()
+        """Highest exec_id that was told of, by PID and start."""
         self._of_cgroup: OrderedDict[int, bytes] = OrderedDict()
 
     def note(self, origins: Iterable[Origin], service_of: Callable[[ProcessKey], bytes]) -> None:
@@ -32,6 +34,8 @@ class Origins:
         What was told first stands: in the middle of an exec the file is the next program's already, and the number the old one's still.
         """
         for key, parent, cgroup_id, exe in origins:
+            process = key.pid, key.start_boot_ns
+            self._newest[process] = max(key.exec_id, self._newest.get(process, 0))
             if key in self._services:
                 continue
             of_parent = (service_of(parent) or self.service(parent)) if parent is not None else b""
@@ -40,6 +44,12 @@ class Origins:
                 self._services[key] = service
         while len(self._services) > _KEPT_MAX:
             self._services.popitem(last=False)
+        while len(self._newest) > _KEPT_MAX:
+            self._newest.popitem(last=False)
+
+    def is_another_by_now(self, key: ProcessKey) -> bool:
+        """Whether the process was told of as a later program."""
+        return self._newest.get((key.pid, key.start_boot_ns), 0) > key.exec_id
 
     def service(self, key: ProcessKey) -> bytes:
         """The service of a process, b"" when nothing was told of it, or long ago."""

@@ -3,7 +3,8 @@
 
 /proc does not show exec_id, so which program a key means is decided so: the highest exec_id seen of one (pid, start) is the program that
 runs now. Keys below it keep what was read while they ran, or are EXEC_RACE. When a new exec_id shows the very image that was read for
-the one before, that one had been read too late and becomes EXEC_RACE: it never shows the names of its successor.
+the one before, that one had been read too late and becomes EXEC_RACE: it never shows the names of its successor. So does one of which the
+kernel has told a later program when it is to be read.
 """
 
 import time
@@ -200,7 +201,7 @@ class ProcessTable:
 
     def _enter(self, key: ProcessKey, step: int) -> None:
         newest = self._newest.get((key.pid, key.start_boot_ns))
-        if newest is not None and newest.exec_id > key.exec_id:
+        if (newest is not None and newest.exec_id > key.exec_id) or self._origins.is_another_by_now(key):
             sight: Sight | None = Sight(Fate.EXEC_RACE)
         else:
             sight = self._reader.first_sight(key)

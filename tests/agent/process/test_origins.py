@@ -2,7 +2,10 @@
 """Processes that were never read are called what the kernel told of them, and nothing else."""
 
 from agent.process.origins import Origins
-from agent.records.process import Origin, ProcessKey
+from agent.process.settings import ProcessSettings
+from agent.process.table import ProcessTable
+from agent.records.process import Fate, Origin, ProcessKey
+from tests.support.processes import key_of, python
 
 SHELL = ProcessKey(7, 7_000, 2)
 CHILD = ProcessKey(23, 23_000, 2)
@@ -54,3 +57,16 @@ def test_only_the_latest_are_kept() -> None:
     found.note([Origin(ProcessKey(pid, 1, 1), None, 1, b"curl") for pid in range(10_000)], unread)
     assert found.service(ProcessKey(1_000, 1, 1)) == b""
     assert found.service(ProcessKey(9_999, 1, 1)) == b"curl"
+
+
+def test_a_program_that_is_another_by_now_is_not_read_as_that() -> None:
+    found = ProcessTable(ProcessSettings())
+    with python("print('ready'); import signal; signal.pause()") as pid:
+        new = key_of(pid)._replace(exec_id=5)
+        old = new._replace(exec_id=4)
+        found.note([Origin(old, None, 0, b"sh"), Origin(new, None, 0, b"python3")])
+        found.see([old])
+        assert (found.get(old).fate, found.get(old).service) == (Fate.EXEC_RACE, b"sh")
+        found.see([new])
+        assert found.get(new).fate is Fate.ALIVE
+    found.close()
