@@ -34,6 +34,8 @@ SLICE_S, MOST_S = 0.2, 240.0
 US, NS = Unit("us/sample", 1e-6, 2), Unit("ns/frame", 1e-9, 0)
 WHOLE_SHARE = 0.995
 PERF_S, SCRIPT_MOST_S = 10, 60
+SETTLE_WINDOWS = 7
+"""In which the first server of a fleet asks for the symbols of each file: once, and told apart."""
 
 
 def run(effort: Effort) -> Iterator[Line]:
@@ -109,7 +111,7 @@ def _perf_lines(load: Load, folder: Path, costs: tuple[float, float], windows: i
         server = closing.enter_context(serving(folder / "server"))
         agent = Agent(folder, server, "--kinds", "cpu")
         closing.callback(agent.close)
-        until_boundary(2)
+        until_boundary(SETTLE_WINDOWS if windows > 1 else 2)
         before_s, server_before_s, began_s = cpu_s(agent.pid), cpu_s(server.process.pid), time.monotonic()
         until_boundary(windows)
         seconds = (time.monotonic() - began_s) * cpus
