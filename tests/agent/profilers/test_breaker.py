@@ -4,9 +4,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from agent.profilers.breaker import LOOK_S, PERIOD_S, Breaker, Share
+from agent.profilers.breaker import CYCLING_PART, LOOK_S, PERIOD_S, Breaker, Share
 
 LIMIT = 1000
+SPENT = LIMIT * CYCLING_PART
 LATE_S = 0.001
 
 
@@ -89,7 +90,7 @@ def test_first_window_begins_when_the_programs_are_attached() -> None:
     assert breaker.close_window(host.now_ns()).is_whole
 
 
-def test_over_the_limit_the_busiest_cpu_pays_for_the_limit_and_no_more() -> None:
+def test_over_the_limit_the_busiest_cpu_pays_for_a_part_of_it_and_no_more() -> None:
     host, breaker = _started(10_000)
     host.run(breaker, 10)
     breaker.close_window(host.now_ns())
@@ -98,7 +99,7 @@ def test_over_the_limit_the_busiest_cpu_pays_for_the_limit_and_no_more() -> None
     share = breaker.close_window(host.now_ns())
     seen = host.events - before
     # A period more or less at the edge, and what a look comes late.
-    assert abs(seen / 10 - LIMIT) < LIMIT * (0.2 + 0.05)
+    assert abs(seen / 10 - SPENT) < SPENT * (0.2 + 0.05)
     assert breaker.is_cycling
     assert abs(int(share.scaled(np.array([round(seen)], np.uint64))[0]) - 100_000) < 2_000
 
@@ -111,7 +112,7 @@ def test_a_gate_is_shut_as_the_budget_is_used_up_and_the_first_seconds_are_no_de
     assert host.looked_away <= 400_000 * 0.06
     before, away = host.events, host.looked_away
     host.run(breaker, 10 * PERIOD_S)
-    assert abs(host.events - before - 10 * LIMIT * PERIOD_S) <= LIMIT * PERIOD_S
+    assert abs(host.events - before - 10 * SPENT * PERIOD_S) <= LIMIT * PERIOD_S
     assert host.looked_away - away <= 10 * 400_000 * (0.02 + 2 * LATE_S)
 
 
@@ -131,7 +132,16 @@ def test_what_is_little_over_the_limit_is_attached_once_a_period() -> None:
     host, breaker = _started(LIMIT * 1.25, gated=True)
     host.run(breaker, 10 * PERIOD_S)
     assert host.switches <= 11
-    assert abs(breaker.close_window(host.now_ns()).on_ns / (10 * PERIOD_S * 1e9) - 0.8) < 0.05
+    assert abs(breaker.close_window(host.now_ns()).on_ns / (10 * PERIOD_S * 1e9) - CYCLING_PART / 1.25) < 0.05
+
+
+def test_what_is_under_the_limit_stays_in_cycles_until_it_is_under_what_they_spend() -> None:
+    host, breaker = _started(50_000)
+    host.run(breaker, 10)
+    for rate, is_cycling in ((0.9 * LIMIT, True), (0.9 * SPENT, False), (0.9 * LIMIT, False)):
+        host.rate = rate
+        host.run(breaker, 5 * PERIOD_S)
+        assert breaker.is_cycling == is_cycling
 
 
 def test_calm_after_a_storm_is_seen_whole() -> None:
