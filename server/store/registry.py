@@ -22,6 +22,9 @@ T = TypeVar("T")
 ACTIVE_NS = 24 * 3600 * 10**9
 _WRITE_AFTER_NS = 60 * 10**9
 _RECOUNT_AFTER_NS = 60 * 10**9
+_SWEEP_AFTER_NS = 3600 * 10**9
+_MOST_SWEPT = 5000
+"""Series that leave at once: whoever writes waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Registry:
         self.series_by_id: dict[int, SeriesRow] = {}
         self._series: dict[tuple[str, str], SeriesRow] = {}
         self._active, self._counted_at_unix_ns = 0, 0
+        self._swept_at_unix_ns = self._oldest_then_unix_ns = 0
         self.overflowed_windows = 0
         """Series of pushes that went to the overflow since the start."""
         self.refused: Counter[str] = Counter()
@@ -131,6 +135,33 @@ class Registry:
             unit.connection.execute(update.values({column: sa.bindparam(name) for column, name in times.items()}), stale)
         written = {entry["row"] for entry in stale}
         unit.on_commit.append(lambda: _move_times(rows, moment, written))
+
+    def is_sweep_due(self, now_unix_ns: int) -> bool:
+        """Once an hour."""
+        return abs(now_unix_ns - self._swept_at_unix_ns) >= _SWEEP_AFTER_NS
+
+    def sweep(self, unit: Unit, oldest_unix_ns: int, now_unix_ns: int) -> None:
+        """Forget series that ended more than a day before all there is and of which nothing came within a day.
+
+        `oldest_unix_ns` is where what is stored begins; that of the sweep before counts too, since a reader may still see what was removed
+        just now. Services keep their numbers, for the stacks that are numbered in them.
+        """
+        before = min(self._oldest_then_unix_ns, oldest_unix_ns, now_unix_ns) - ACTIVE_NS
+        self._oldest_then_unix_ns, self._swept_at_unix_ns = oldest_unix_ns, now_unix_ns
+        gone = [
+            (key, row)
+            for key, row in self._series.items()
+            if row.last_unix_ns < before and row.last_received_unix_ns < now_unix_ns - ACTIVE_NS
+        ][:_MOST_SWEPT]
+        if gone:
+            table = tables.series
+            unit.connection.execute(table.delete().where(table.c.id == sa.bindparam("row")), [{"row": row.series_id} for _, row in gone])
+            unit.on_commit.append(lambda: self._take_out(gone))
+
+    def _take_out(self, gone: Sequence[tuple[tuple[str, str], SeriesRow]]) -> None:
+        for key, row in gone:
+            del self._series[key], self.series_by_id[row.series_id]
+        self._counted_at_unix_ns = 0
 
     def _insert(self, unit: Unit, kind: str, labels: Mapping[str, str], moment: tuple[int, int]) -> SeriesRow:
         start, received = moment

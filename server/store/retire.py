@@ -39,6 +39,12 @@ def step(unit: Unit, limits: RetireLimits, now_unix_ns: int) -> Retired:
     )
 
 
+def oldest(connection: sa.Connection, now_unix_ns: int) -> int:
+    """Where what is stored begins; now when there is nothing."""
+    starts = [connection.execute(sa.select(sa.func.min(table.c.start_unix_ns))).scalar() for table in DATA]
+    return min((int(start) for start in starts if start is not None), default=now_unix_ns)
+
+
 def _lower_floors(connection: sa.Connection, now_unix_ns: int) -> None:
     """What is stored from now on must be seen. What lies before now may be gone in part: there, minutes stay whole in blocks."""
     for name, floor in ((DATA_FLOOR, now_unix_ns // MINUTE_NS * MINUTE_NS), (LEVEL0_FLOOR, -(-now_unix_ns // MINUTE_NS) * MINUTE_NS)):

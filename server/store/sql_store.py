@@ -185,7 +185,10 @@ class SqlStore:
         with self._units.begin() as unit:
             believed_unix_ns = self._time.at(now_unix_ns, unit.connection)
             self._account_rollups.lower(unit, believed_unix_ns)
-            return retire.step(unit, limits, believed_unix_ns)
+            done = retire.step(unit, limits, believed_unix_ns)
+            if done.is_done and self._registry.is_sweep_due(believed_unix_ns):
+                self._registry.sweep(unit, retire.oldest(unit.connection, believed_unix_ns), believed_unix_ns)
+            return done
 
     def close(self) -> None:
         """See Store."""

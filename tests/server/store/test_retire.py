@@ -9,6 +9,7 @@ from server.store.push import AppendStatus
 from server.store.sql_store import SqlStore
 from tests.support.batches import batch_of, push_of
 from tests.support.pushes import (
+    ALL_TIME,
     MINUTE_NS,
     MINUTE_UNIX_NS,
     SECOND_NS,
@@ -151,3 +152,27 @@ def test_floors_that_a_wrong_clock_left_in_the_future_come_down(store: SqlStore)
     assert totals(store) == {"web": 100}
     cut = LATER // MINUTE_NS * MINUTE_NS + 70 * SECOND_NS
     assert totals(store, span=(cut, LATER + 10 * MINUTE_NS)) == {}
+
+
+def test_series_of_which_nothing_is_left_are_forgotten_a_day_and_a_sweep_later(store: SqlStore) -> None:
+    push_minutes(store)
+    compact_all(store, LATER)
+    limits = RetireLimits(keep_s=600)
+    for hours, kept in ((2, 1), (24, 1), (25, 0)):
+        now = LATER + hours * HOUR_S * SECOND_NS
+        leap(store, now)
+        while not store.retire(limits, now).is_done:
+            pass
+        assert (count(store, "series"), len(store.series("cpu", *ALL_TIME))) == (kept, kept)
+    push_rows(store, [("web", "t", STACK, 100)], 9, now)
+    assert (totals(store), count(store, "series"), count(store, "services")) == ({"web": 100}, 1, 1)
+
+
+def test_series_that_still_has_data_or_had_some_today_stays(store: SqlStore) -> None:
+    push_minutes(store)
+    push_rows(store, [("late", "t", STACK, 7)], 1, MINUTE_UNIX_NS, host=b"late")
+    limits = RetireLimits(keep_s=7 * 24 * HOUR_S)
+    for hours in (26, 28, 30):
+        leap(store, LATER + hours * HOUR_S * SECOND_NS)
+        assert store.retire(limits, LATER + hours * HOUR_S * SECOND_NS).is_done
+    assert (totals(store), count(store, "series")) == ({"web": 31, "late": 7}, 2)
