@@ -15,7 +15,7 @@ from server.query.selector import Selector
 from server.query.slots import Slots
 from server.query.timerange import SECOND_NS, TimeRange
 from server.query.whole_stacks import whole_shares
-from server.store.protocol import AccountSlot, AgentInfo, Selection, SeriesInfo, ServiceInfo, Timeline
+from server.store.protocol import AccountSlot, AgentInfo, Selection, SeriesInfo, ServiceInfo, Store, Timeline
 
 Values = npt.NDArray[np.uint64]
 _DAY_NS = 86_400 * SECOND_NS
@@ -81,7 +81,7 @@ def fleet(query: ProfileQuery, slots: Slots) -> Fleet:
     store, span = query.store, slots.range
     kinds = {kind.name for kind in store.kinds()}
     at = min(query.now_unix_ns(), span.until_unix_ns)
-    lately = [agent for agent in store.agents() if agent.last_window_end_unix_ns >= span.from_unix_ns - _DAY_NS]
+    lately = _agents_of(store, span)
     agents, silent = len({agent.host for agent in lately}), len(silent_hosts(lately, at))
     if DEFAULT_KIND not in kinds:
         return Fleet(slots, [], 0, 0.0, 0, agents, silent)
@@ -133,7 +133,7 @@ def label_values(query: ProfileQuery, name: str, selector: Selector, span: TimeR
 
 
 def agents(query: ProfileQuery, span: TimeRange) -> list[AgentRow]:
-    """Answer which agents there are, by host."""
+    """Answer which agents there were in the range or a day before, by host."""
     store = query.store
     at = min(query.now_unix_ns(), span.until_unix_ns)
     by_agent: dict[bytes, list[AccountSlot]] = {}
@@ -142,8 +142,13 @@ def agents(query: ProfileQuery, span: TimeRange) -> list[AgentRow]:
     costs = _costs(query, span)
     return [
         AgentRow(info, is_silent(info, at), add_accounts(by_agent.get(info.agent_id, ())), *costs.get(info.host, _NO_COST))
-        for info in store.agents()
+        for info in _agents_of(store, span)
     ]
+
+
+def _agents_of(store: Store, span: TimeRange) -> list[AgentInfo]:
+    """Hosts come and go: one that fell silent is told of for a day, and where it was there."""
+    return [agent for agent in store.agents() if agent.last_window_end_unix_ns >= span.from_unix_ns - _DAY_NS]
 
 
 _Cost = tuple[float | None, float | None, int | None, int | None]

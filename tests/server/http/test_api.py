@@ -197,7 +197,7 @@ def test_labels_and_their_values() -> None:
 
 def test_agents() -> None:
     store = FakeStore()
-    store.agent_infos = [agent("a"), agent("b", START_NS - 10**12)]
+    store.agent_infos = [agent("a"), agent("b", START_NS - 10**12), agent("gone", START_NS - 10**14)]  # a day and more ago
     store.account_slots = [AccountSlot(store.agent_infos[0].agent_id, "a", START_NS, 100, 93, 0, 0, {1: 7})]
     a, b = get(client_of(store), f"/api/v1/agents?{RANGE}")["agents"]
     assert (a["host"], a["is_silent"], a["lost"], a["lost_share"], a["cpu_share"]) == ("a", False, {"MAP_FULL": 7}, 0.07, None)
