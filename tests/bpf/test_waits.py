@@ -256,54 +256,55 @@ def test_two_on_one_cpu_wait_for_it_half_of_the_time(suite: Suite, programs: Pro
     assert truth["wall_ns"] * (1 - TOLERANCE) - 10 * SLACK_NS <= spent_ns <= truth["wall_ns"] * (1 + TOLERANCE) + around_ns
 
 
-def until_asleep(process: "subprocess.Popen[str]") -> None:
-    """It waits for the first letter that it is sent."""
+@contextmanager
+def asleep_and_measured(header_directory: Path, programs: Programs) -> Iterator[tuple["subprocess.Popen[str]", Suite]]:
+    """A program that waited for the first letter that it is sent before it was measured, and does so for a window's time."""
     until = time.monotonic() + DEADLINE_S
-    while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    with programs.running("waits", "sleeps") as process:
+        while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        with measuring(header_directory) as suite:
+            if "bpf_iter__task" not in suite.cpu.instructions():
+                pytest.skip("threads cannot be asked, and are not met coming back, before Linux 6.15")
+            time.sleep(WINDOW_S)
+            yield process, suite
+
+
+def only_wait(seen: Seen) -> "np.void":
+    """Key of the one wait there is, as long as it must be at least and can be at most."""
+    (window,) = seen.windows
+    assert WINDOW_S * 1e9 <= seen.classes(b"waits")[b"pipe"] <= window.cpu.end_ns - window.cpu.start_ns
+    (offcpu,) = (drain for drain in window.events if drain.kind == "offcpu")
+    (row,) = np.flatnonzero(offcpu.keys["pid"] == seen.pid)
+    return offcpu.keys[row]
 
 
 @pytest.mark.exact
 def test_wait_that_began_before_us_has_its_class_and_its_stack(header_directory: Path, programs: Programs) -> None:
-    with programs.running("waits", "sleeps") as process:
-        until_asleep(process)
-        with measuring(header_directory) as suite:
-            if "bpf_iter__task" not in suite.cpu.instructions():
-                pytest.skip("threads cannot be asked before Linux 6.15")
-            time.sleep(WINDOW_S)
-            window = suite.drain()
+    with asleep_and_measured(header_directory, programs) as (process, suite):
+        window = suite.drain()
     assert_sane(window)
     seen = Seen(process.pid, [window])
-    assert WINDOW_S * 1e9 <= seen.classes(b"waits")[b"pipe"] <= window.cpu.end_ns - window.cpu.start_ns
-    (offcpu,) = (drain for drain in window.events if drain.kind == "offcpu")
-    (row,) = np.flatnonzero(offcpu.keys["pid"] == process.pid)
-    assert offcpu.keys["user_stack"][row] != 0
-    assert offcpu.keys["kernel_stack"][row] != 0
+    key = only_wait(seen)
+    assert key["user_stack"] != 0
+    assert key["kernel_stack"] != 0
     assert seen.sums("time")["threads"] == 1
 
 
 @pytest.mark.exact
 def test_wait_is_whole_when_the_switch_that_ends_it_is_not_traced(header_directory: Path, programs: Programs) -> None:
-    with programs.running("waits", "sleeps") as process:
-        until_asleep(process)
-        with measuring(header_directory) as suite:
-            if "bpf_iter__task" not in suite.cpu.instructions():
-                pytest.skip("nobody is met coming back before Linux 6.15")
-            profiler = suite._groups[-1][1]
-            assert isinstance(profiler, WaitsProfiler)
-            time.sleep(WINDOW_S)
-            kernel.close(profiler._links._links.pop(_HOOKS.index(("sched_switch", "on_switch"))))
-            assert process.stdin
-            process.stdin.write("\n")
-            process.stdin.flush()
-            time.sleep(WINDOW_S)
-            window = suite.drain()
-    seen = Seen(process.pid, [window])
-    assert WINDOW_S * 1e9 <= seen.classes(b"waits")[b"pipe"] <= window.cpu.end_ns - window.cpu.start_ns
+    with asleep_and_measured(header_directory, programs) as (process, suite):
+        profiler = suite._groups[-1][1]
+        assert isinstance(profiler, WaitsProfiler)
+        kernel.close(profiler._links._links.pop(_HOOKS.index(("sched_switch", "on_switch"))))
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+        time.sleep(WINDOW_S)
+        seen = Seen(process.pid, [suite.drain()])
+    assert only_wait(seen)["user_stack"] != 0
     assert seen.sums("offcpu")["count"] == seen.sums("time")["switches"] == 1
-    (offcpu,) = (drain for drain in window.events if drain.kind == "offcpu")
-    assert (offcpu.keys["user_stack"][offcpu.keys["pid"] == process.pid] != 0).all()
 
 
 @pytest.mark.exact
