@@ -19,10 +19,9 @@ from agent.profilers.waits import GROUP
 from agent.records.event_drain import WindowDrain
 from emberwatch.v1 import marks_pb2 as marks
 from tests.bpf.test_waits import Seen, assert_sane
-from tests.support.kernel import assert_conserved
+from tests.support.kernel import IS_EMULATED, assert_conserved
 from tests.support.programs import Programs
 
-GUEST = "EMBERWATCH_TESTS_EMULATED"
 SWITCH = Path("/sys/devices/system/cpu/cpu1/online")
 CPUS = 2
 DEADLINE_S = 120
@@ -50,7 +49,7 @@ def _turn(state: str) -> None:
             time.sleep(0.1)
 
 
-@pytest.mark.skipif(GUEST not in os.environ or not SWITCH.exists(), reason="a CPU is taken off line in guests of the kernel matrix only")
+@pytest.mark.skipif(not IS_EMULATED or not SWITCH.exists(), reason="a CPU is taken off line in guests of the kernel matrix only")
 def test_a_cpu_that_leaves_and_comes_back(header_directory: Path, programs: Programs) -> None:
     with ExitStack() as closing:
         programs.path("spin")

@@ -23,7 +23,7 @@ from agent.records.event_drain import BUCKETS, EventDrain, WindowDrain
 from agent.runner.unwinder import Sources, Unwinder
 from agent.unwind.source import SourceSettings, TableSource
 from emberwatch.v1.marks_pb2 import LossReason
-from tests.support.kernel import assert_balanced_events, before_6_15
+from tests.support.kernel import IS_EMULATED, assert_balanced_events, before_6_15
 from tests.support.programs import Function, Programs
 from tests.support.unwinding import Observer
 
@@ -31,6 +31,9 @@ DEADLINE_S = 60
 ROUNDS = 23
 MAP_FULL, MAP_BUSY = LossReason.LOSS_REASON_MAP_FULL, LossReason.LOSS_REASON_MAP_BUSY
 LEAVERS = 23
+LEAST_BUSY_SHARE = 0.5 if IS_EMULATED else 0.8
+"""One that runs is known by its last sample before the waiter runs again, which may come after it let go: under emulation, where that takes
+longer, more often."""
 SLACK_NS = 20_000_000
 """Of all rounds together: the program reads its clocks before it waits and after, and may be off the CPU there."""
 
@@ -118,8 +121,7 @@ def share_below(
 
 @pytest.mark.parametrize(
     ("function", "least_share", "group"),
-    # One that runs is known by its last sample before the waiter runs again, which may come after it let go.
-    [("hold_asleep", 0.95, locks.GROUP), ("hold_asleep", 0.95, before_6_15(locks.GROUP)), ("hold_busy", 0.8, locks.GROUP)],
+    [("hold_asleep", 0.95, locks.GROUP), ("hold_asleep", 0.95, before_6_15(locks.GROUP)), ("hold_busy", LEAST_BUSY_SHARE, locks.GROUP)],
     ids=["asleep", "asleep before 6.15", "busy"],
 )
 def test_waits_for_a_mutex_are_timed_and_its_holder_is_named(

@@ -16,14 +16,13 @@ from pathlib import Path
 import pytest
 
 from agent.records.drain import StackStop
-from tests.support.kernel import lacking_for_bpf
+from tests.support.kernel import IS_EMULATED, lacking_for_bpf
 from tests.support.language_programs import CPP, compiler
 from tests.support.unwind_programs import TRUTH, build, is_true
 from tests.support.unwinding import DEADLINE_S, Names, Walk, observing
 
 WHOLE_SHARE = 0.995
 FEWEST_SAMPLES = 50
-IS_EMULATED = "EMBERWATCH_TESTS_EMULATED" in os.environ
 """In a guest of tests/kernels: g++ would take minutes to compile what is to be watched."""
 DEEP = ("deep", "g++")
 """Programs that call deeper than stacks are kept."""

@@ -18,11 +18,12 @@ from agent.kernel.capabilities import LOOKED_UP_FROM
 from agent.kernel.headers import kernel_version
 from agent.kernel.release import running_release
 from agent.records.drain import StackStop
+from tests.support.kernel import IS_EMULATED
 from tests.support.unwind_programs import build, build_library
 from tests.support.unwinding import Observer, Walk, observing
 
 FEWEST_SAMPLES = 60
-LOST_SHARE = 0.4 if "EMBERWATCH_TESTS_EMULATED" in os.environ else 0.05
+LOST_SHARE = 0.4 if IS_EMULATED else 0.05
 """Of the samples of a program's first milliseconds some fall into its exec, or into code of the loader that has no rules. In a guest of
 tests/kernels an exec takes a good part of the program's life: seen were 15 %."""
 PROGRAM_END = 1 << 32

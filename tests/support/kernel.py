@@ -14,6 +14,9 @@ from agent.records.event_drain import EventDrain
 from emberwatch.v1 import batch_pb2 as pb
 from emberwatch.v1.marks_pb2 import LossReason
 
+IS_EMULATED = "EMBERWATCH_TESTS_EMULATED" in os.environ
+"""In a guest of tests/kernels: slow, and free to be changed."""
+
 
 def lacking_for_bpf() -> str:
     """Why BPF programs cannot be loaded here, empty when they can."""
