@@ -23,7 +23,6 @@ from tests.support.unwinding import DEADLINE_S, Names, Walk, observing
 
 WHOLE_SHARE = 0.995
 FEWEST_SAMPLES = 50
-"""In a guest of tests/kernels: g++ would take minutes to compile what is to be watched."""
 DEEP = ("deep", "g++")
 """Programs that call deeper than stacks are kept."""
 OTHER_PROGRAMS = {
@@ -65,6 +64,7 @@ def observed(header_directory: Path, tmp_path_factory: pytest.TempPathFactory) -
     commands |= {"pie": [str(pie), "callback"], "static": [str(static), "callback"]}
     paths = {name: Path(command[0]) for name, command in commands.items()}
     commands |= {name: command for name, command in OTHER_PROGRAMS.items() if shutil.which(command[0])}
+    # In a guest g++ would take minutes to compile what is to be watched.
     commands |= {"C++": CPP.ready(directory), "g++": compiler(directory)} if CPP.is_there and not IS_EMULATED else {}
     with ExitStack() as closing:
         pids = {}
