@@ -145,19 +145,28 @@ def test_maps_that_were_too_small_grow(header_directory: Path, programs: Program
 def test_recursion_of_130_is_cut_at_127_and_says_so(everything: CpuProfiler, programs: Programs) -> None:
     with programs.running("recursion", "130") as process:
         drain = samples_of(everything, process.pid)
-    place = np.searchsorted(drain.stacks.hashes, drain.keys["user_stack"])
-    assert drain.counts.sum() > 0
-    assert drain.stacks.is_truncated[place].all()
-    assert set(np.diff(drain.stacks.bounds)[place].tolist()) == {127}
+    length, is_truncated = below_the_descent(drain)
+    assert (length, is_truncated) == (127, True)
 
 
 def test_shallow_stack_is_whole(everything: CpuProfiler, programs: Programs) -> None:
     with programs.running("recursion", "40") as process:
         drain = samples_of(everything, process.pid)
     descend = programs.functions("recursion")["descend"]
-    addresses = stack(drain, int(drain.keys["user_stack"][0]))
-    assert not drain.stacks.is_truncated[np.searchsorted(drain.stacks.hashes, drain.keys["user_stack"])].any()
+    _, is_truncated = below_the_descent(drain)
+    addresses = stack(drain, int(drain.keys["user_stack"][drain.counts.argmax()]))
+    assert not is_truncated
     assert sum(descend.start <= address < descend.end for address in addresses) == 40
+
+
+def below_the_descent(drain: CpuDrain) -> tuple[int, bool]:
+    """Frames of nearly all samples, and whether they are cut: a slow host meets the program on its way down now and then."""
+    place = np.searchsorted(drain.stacks.hashes, drain.keys["user_stack"])
+    lengths, is_truncated = np.diff(drain.stacks.bounds)[place], drain.stacks.is_truncated[place]
+    most = int(drain.counts.argmax())
+    is_alike = (lengths == lengths[most]) & (is_truncated == is_truncated[most])
+    assert drain.counts[is_alike].sum() >= 0.9 * drain.counts.sum() > 0
+    return int(lengths[most]), bool(is_truncated[most])
 
 
 @pytest.mark.exact
