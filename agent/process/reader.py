@@ -126,13 +126,13 @@ class ProcessReader:
         return os.access(f"{self._proc_root}/{pid}", os.F_OK)
 
     def is_alive(self, key: ProcessKey) -> bool:
-        """Whether this very process still runs, whichever program."""
+        """Whether this very process still runs, whichever program: one that waits to be reaped does not."""
         directory = ProcessDirectory.open(self._proc_root, key.pid)
         if directory is None:
             return False
         with directory:
             stat = directory.stat()
-            return stat is not None and is_start(stat, key.start_boot_ns)
+            return stat is not None and not stat.is_dead and is_start(stat, key.start_boot_ns)
 
     def fixed_pages(self, pid: int) -> int:
         """Mapped.fixed_pages as it is now: one small read, to see whether maps must be read again."""

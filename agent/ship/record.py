@@ -16,7 +16,7 @@ from agent.records.window import Parcel
 _MAGIC = b"EWSPOOL1"
 _HEADER = struct.Struct("<8sQQIIqqQIQQI")
 _HEADER_CRC = struct.Struct("<I")
-_NAME = re.compile(r"([0-9]{1,20})-([0-9]{1,20})-([0-9]{1,12})-([0-9]{1,20}(?:_[0-9]{1,20}){0,9})\.parcel")
+_NAME = re.compile(r"([0-9]{1,20})-([0-9]{1,20})-([0-9]{1,12})-([0-9]{1,20}(?:_[0-9]{1,20})*)\.parcel")
 HEADER_BYTES = _HEADER.size + _HEADER_CRC.size
 
 

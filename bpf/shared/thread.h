@@ -123,7 +123,7 @@ struct wait_counts {
 	u64 departed_full; /* short-lived threads whose sums were lost */
 	u64 rows_full;	   /* waits that found no room in the rows */
 	u64 rows_busy;	   /* waits whose row could not be written for another cause */
-	u64 unseen;	   /* waits whose end was not seen, but that the thread left its CPU later */
+	u64 unseen;	   /* threads that left a CPU and were not seen to get it: the wait before has no row */
 	u64 period;	   /* of the gate, that `left` is of */
 	u64 left;	   /* events until the gate is shut */
 	u64 slot;	   /* these three: shared/sampling.h */

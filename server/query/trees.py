@@ -15,17 +15,15 @@ from server.profile.totals import Mask
 from server.query.frame_names import Binaries, GrowingNames, Namer
 from server.store.protocol import ServiceDictionary
 
+MOST_NODES = 20_000_000
+"""The tree that was asked for longest ago leaves first; one is always kept."""
 _NODE_BYTES = 250
 """Measured, with what is worked out of a tree when it is first asked for."""
 
 
 def most_nodes(memory_bytes: int) -> int:
     """Stack nodes of all trees kept: those of a quarter of the machine's memory, at most 5 GB."""
-    return min(20_000_000, memory_bytes // 4 // _NODE_BYTES)
-
-
-MOST_NODES = most_nodes(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-"""The tree that was asked for longest ago leaves first; one is always kept."""
+    return min(MOST_NODES, memory_bytes // 4 // _NODE_BYTES)
 
 
 class ServiceTree:
@@ -56,6 +54,7 @@ class TreeCache:
         self._binaries = binaries
         self._lock = threading.Lock()
         self._services: OrderedDict[tuple[str, bool], _GrowingTree] = OrderedDict()
+        self._most_nodes = most_nodes(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
     def tree(self, dictionary: ServiceDictionary, *, is_by_line: bool = False) -> ServiceTree:
         """Give a tree that covers at least `dictionary`: numbers are only ever appended. By line, a name is a function at one line."""
@@ -70,7 +69,7 @@ class TreeCache:
     def _shrink(self) -> None:
         with self._lock:
             size = sum(growing.size for growing in self._services.values())
-            while size > MOST_NODES and len(self._services) > 1:
+            while size > self._most_nodes and len(self._services) > 1:
                 _, oldest = self._services.popitem(last=False)
                 size -= oldest.size
 

@@ -26,8 +26,8 @@ FEWEST_SAMPLES = 60
 LOST_SHARE = 0.4 if IS_EMULATED else 0.05
 """Of the samples of a program's first milliseconds some fall into its exec, or into code of the loader that has no rules. In a guest of
 tests/kernels an exec takes a good part of the program's life: seen were 15 %."""
-PROGRAM_END = 1 << 32
-"""The program is not position independent: its code lies below, all libraries above."""
+PROGRAM_END = 0x2000_0000
+"""The program is not position independent: the code in its file lies below, what it makes itself from there on, and all libraries above."""
 DEADLINE_S = 60
 RUNNING = kernel_version(running_release())
 

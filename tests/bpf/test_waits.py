@@ -271,6 +271,12 @@ def asleep_and_measured(header_directory: Path, programs: Programs) -> Iterator[
             yield process, suite
 
 
+def times_left(pid: int) -> int:
+    """How often it went to sleep."""
+    (told,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("voluntary_ctxt_switches"))
+    return int(told.split()[1])
+
+
 def only_wait(seen: Seen) -> "np.void":
     """Key of the one wait there is, as long as it must be at least and can be at most."""
     (window,) = seen.windows
@@ -299,9 +305,12 @@ def test_wait_is_whole_when_the_switch_that_ends_it_is_not_traced(header_directo
         assert isinstance(profiler, WaitsProfiler)
         kernel.close(profiler._links._links.pop(_HOOKS.index(("sched_switch", "on_switch"))))
         assert process.stdin
+        left = times_left(process.pid)
         process.stdin.write("\n")
         process.stdin.flush()
-        time.sleep(WINDOW_S)
+        until = time.monotonic() + DEADLINE_S
+        while times_left(process.pid) == left and time.monotonic() < until:  # When it has slept again it was back.
+            time.sleep(0.01)
         seen = Seen(process.pid, [suite.drain()])
     assert only_wait(seen)["user_stack"] != 0
     assert seen.sums("offcpu")["count"] == seen.sums("time")["switches"] == 1

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """More processes than there is room or budget for: they live on, and are not said to be gone."""
 
+import os
+import subprocess
 from dataclasses import replace
 
 from agent.process.settings import ProcessSettings, process_count, settings_for
@@ -25,3 +27,15 @@ def test_one_that_lives_and_finds_no_room_or_budget_is_unread_and_has_not_exited
 def test_room_for_processes_is_twice_what_runs_within_bounds() -> None:
     assert [settings_for(count).processes_max for count in (100, 5000, 100_000)] == [2048, 10_000, 16_384]
     assert process_count() >= 1
+
+
+def test_one_that_waits_to_be_reaped_has_exited() -> None:
+    found = ProcessTable(replace(ProcessSettings(), new_burst=0, new_per_s=0))
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        key = key_of(child.pid)
+        assert found.get(key).service == b"[unread]"
+        assert child.stdin
+        child.stdin.close()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert found.get(key).service == b"[exited]"
+    found.close()

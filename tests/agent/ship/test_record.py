@@ -5,6 +5,7 @@ import dataclasses
 
 import pytest
 
+from agent.records.window import SHIPPED_KINDS
 from agent.ship.record import HEADER_BYTES, RecordError, bytes_from_parcel, id_from_file_name, id_of_parcel, parcel_from_bytes
 from tests.support.parcels import parcel_of
 
@@ -18,6 +19,9 @@ def test_name_tells_what_is_lost_without_opening_the_file() -> None:
     record = id_of_parcel(parcel_of(7, samples=23))
     assert record.file_name.endswith("-000000000007-001700000070-23.parcel")
     assert id_from_file_name(record.file_name) == record
+    every_kind = id_of_parcel(parcel_of(7, samples=23, others=tuple(range(1, len(SHIPPED_KINDS)))))
+    assert every_kind.file_name.endswith("-23_1_2_3_4_5_6_7_8_9.parcel")
+    assert id_from_file_name(every_kind.file_name) == every_kind
 
 
 def test_names_sort_like_windows() -> None:
