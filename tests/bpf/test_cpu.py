@@ -170,13 +170,12 @@ def below_the_descent(drain: CpuDrain) -> tuple[int, bool]:
 
 
 @pytest.mark.exact
-def test_new_process_is_signalled_within_milliseconds(everything: CpuProfiler, programs: Programs) -> None:
+def test_new_process_is_signalled_while_its_window_lasts(everything: CpuProfiler, programs: Programs) -> None:
     programs.path("spin")
     everything.new_processes()
     with programs.running("spin") as process:
-        key, delay_s = _wait_for(everything, process.pid)
+        key = _wait_for(everything, process.pid)
         start_ticks = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
-    assert delay_s < 1.0  # This machine may be busy; what is not signalled is met at the end of a window.
     assert key.start_boot_ns // 10_000_000 == start_ticks
 
 
@@ -204,8 +203,8 @@ def test_exec_makes_another_process_of_the_same_pid(everything: CpuProfiler, pro
     programs.path("spin")
     everything.new_processes()
     with programs.running("spin", "exec") as process:
-        before, _ = _wait_for(everything, process.pid)
-        after, _ = _wait_for(everything, process.pid, but=before)
+        before = _wait_for(everything, process.pid)
+        after = _wait_for(everything, process.pid, but=before)
     assert before.start_boot_ns == after.start_boot_ns
     assert before.exec_id < after.exec_id
 
@@ -223,14 +222,14 @@ def test_program_is_told_of_at_its_exec_before_any_sample(header_directory: Path
     assert process.pid in begun
 
 
-def _wait_for(profiler: CpuProfiler, pid: int, but: ProcessKey | None = None) -> tuple[ProcessKey, float]:
-    """The first signal of this pid that is not `but`, and how long it took."""
+def _wait_for(profiler: CpuProfiler, pid: int, but: ProcessKey | None = None) -> ProcessKey:
+    """The first signal of this pid that is not `but`; nothing is drained meanwhile."""
     start = time.monotonic()
     while time.monotonic() < start + DEADLINE_S:
         select.select([profiler.wake_fd], [], [], 1.0)
         for key in profiler.new_processes().sampled:
             if key.pid == pid and key != but and (but is not None or key.exec_id):
-                return key, time.monotonic() - start
+                return key
     raise AssertionError(f"process {pid} was not signalled")
 
 

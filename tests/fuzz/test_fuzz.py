@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A seed corpus of mutations in every run of the tests: no death, no hang, no end that is not promised."""
 
-import time
-
 import pytest
 
 from tests.fuzz.__main__ import SHARES, fuzz
@@ -15,7 +13,5 @@ TARGETS = list(targets())
 @pytest.mark.parametrize("target", TARGETS, ids=[target.name for target in TARGETS])
 def test_damaged_input_ends_as_promised(target) -> None:  # type: ignore[no-untyped-def]
     assert target.name in SHARES
-    start = time.process_time()
     ends = fuzz(target, max(7, round(MUTATIONS * SHARES[target.name])), seed=23)
     assert sum(ends.values()) >= 7
-    assert time.process_time() - start < 60
