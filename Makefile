@@ -74,11 +74,10 @@ $(VENV)/bench-installed: $(VENV)/test-installed Makefile
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/node d3-flame-graph@4 d3@7 speedscope
 	@touch $@
 
-$(VENV)/kernels-installed: $(VENV)/test-installed
-	@missing=; command -v qemu-system-x86_64 >/dev/null || missing=qemu-system-x86; \
-	  busybox --list 2>/dev/null | grep -qx insmod && ! ldd "$$(command -v busybox)" >/dev/null 2>&1 || missing="$$missing busybox-static"; \
-	  if [ -n "$$missing" ]; then echo "install     $$missing"; \
-	    $(APT) update -qq && $(APT) install -y -qq --no-install-recommends $$missing >/dev/null; fi
+$(VENV)/kernels-installed: $(VENV)/test-installed tests/kernels/install_qemu.sh
+	@busybox --list 2>/dev/null | grep -qx insmod && ! ldd "$$(command -v busybox)" >/dev/null 2>&1 || { echo "install      busybox-static"; \
+	  $(APT) update -qq && $(APT) install -y -qq --no-install-recommends busybox-static >/dev/null; }
+	@sh tests/kernels/install_qemu.sh $(VENV)/kernels-apt
 	@touch $@
 
 # Code made from proto/: run after a change of a .proto file.

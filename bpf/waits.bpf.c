@@ -12,11 +12,12 @@
 #include "shared/wait_class.h"
 #include "shared/wait_rows.h"
 #include "shared/open_waits.h"
+#include "shared/turns.h"
 
 /* The thread that was switched in. */
 struct returning {
 	u32 tid; /* when its waits are worth a stack, else 0 */
-	u32 running_tid; /* who has the CPU, as far as sched_switch told */
+	struct holder holder;
 	struct measured_wait runnable;
 	struct wait_key key;
 };
@@ -25,107 +26,6 @@ struct returning {
 BPF_PERCPU_ARRAY(returning, struct returning, 1);
 /* Key: 0. Value: tid of the thread that is being woken, while the stack of its waker is walked. */
 BPF_PERCPU_ARRAY(wakee, u32, 1);
-
-/* The wait of a thread is over. What was reported at the end of a window before is not reported again. */
-static __always_inline void end_wait(struct thread *thread, u64 now_ns, struct wait_settings *setting, struct wait_counts *counts)
-{
-	u64 from_ns = later(thread->since_ns, setting->on_since_ns);
-	u64 whole_ns = past(now_ns, from_ns);
-	u32 class = thread->wait_class;
-
-	if (class < WAIT_CLASSES)
-		thread->sums.class_ns[class] += whole_ns;
-	thread->blocked_whole_ns = whole_ns;
-	if (setting->reported_ns > from_ns) {
-		thread->crossed_at_ns = setting->reported_ns;
-		thread->crossed_since_ns = thread->since_ns;
-		thread->crossed_class = class;
-		thread->crossed_uninterruptible = thread->is_uninterruptible;
-	}
-	if (past(setting->reported_ns, from_ns) >= setting->threshold_ns && setting->reported_ns > from_ns)
-		thread->blocked_ns = past(now_ns, setting->reported_ns);
-	else
-		thread->blocked_ns = whole_ns;
-	thread->blocked_stands_ns = whole_ns < setting->threshold_ns ? 0 : stands_for(whole_ns, now_ns, counts);
-	__builtin_memset(&thread->waker, 0, sizeof(thread->waker));
-	thread->since_ns = now_ns;
-	thread->state = THREAD_RUNNABLE;
-}
-
-/* A thread gets a CPU: `task` is on its way in. Answers how long it waited for it. */
-static __always_inline u64 enter(struct thread *thread, u64 now_ns, struct wait_settings *setting, struct wait_counts *counts, bool is_first)
-{
-	u64 runnable_ns;
-
-	if (thread->state == THREAD_BLOCKED && thread->since_ns >= setting->on_since_ns)
-		end_wait(thread, now_ns, setting, counts); /* its wakeup was not seen */
-	runnable_ns = past(now_ns, later(thread->since_ns, setting->on_since_ns));
-	thread->sums.switches++;
-	thread->sums.runnable_ns += runnable_ns;
-	/* Sums before the state: what a reader in between has too much it finds out, what it had too little it would not. */
-	asm volatile("" : : : "memory");
-	thread->state = THREAD_RUNNING;
-	thread->since_ns = now_ns;
-	if (runnable_ns < setting->threshold_ns || is_first) {
-		u32 bucket = bucket_of_ns(runnable_ns);
-
-		thread->sums.short_runnable_ns += runnable_ns;
-		thread->sums.short_buckets[bucket & (BUCKETS_OF_TIME - 1)]++;
-		if (thread->sums.max_window != setting->window || runnable_ns > thread->sums.short_max_ns)
-			thread->sums.short_max_ns = runnable_ns;
-		thread->sums.max_window = setting->window;
-	}
-	return runnable_ns;
-}
-
-/* The current thread leaves its CPU. */
-static __always_inline void leave(struct thread *thread, struct task_struct *task, u64 now_ns, u64 state, struct wait_settings *setting,
-				  struct wait_counts *counts)
-{
-	u32 exec_id = load_u32(&task->self_exec_id);
-
-	/* That it came was not seen: it ran for a part of that time, and its wait has no row. */
-	if (thread->state != THREAD_RUNNING && thread->state != THREAD_NEW && thread->since_ns > setting->on_since_ns)
-		counts->unseen++;
-	thread->sums.cpu_ns += past(now_ns, later(thread->since_ns, setting->on_since_ns));
-	thread->since_ns = now_ns;
-	if (thread->process.exec_id != exec_id) {
-		if (thread->born_window == setting->window) {
-			depart(thread, counts);
-			__builtin_memset(&thread->sums, 0, sizeof(thread->sums));
-		}
-		thread->process.exec_id = exec_id;
-		bpf_get_current_comm(&thread->comm, sizeof(thread->comm));
-	}
-	thread->blocked_ns = thread->blocked_whole_ns = thread->blocked_stands_ns = 0;
-#if STACK_AS_IT_LEAVES
-	__builtin_memset(&thread->own, 0, sizeof(thread->own)); /* is of an earlier wait */
-#endif
-	if (!state) {
-		thread->state = THREAD_RUNNABLE;
-	} else if (state & TASK_IS_DEAD) {
-		thread->state = THREAD_DEAD;
-	} else {
-		thread->state = THREAD_BLOCKED;
-		thread->voluntary_switches = load_u64(&task->nvcsw);
-		thread->is_uninterruptible = is_uninterruptible(state);
-		thread->wait_class = class_of_task(task, user_registers(task), true, thread->is_uninterruptible);
-	}
-}
-
-/* What sched_switch says of the state in which the current task leaves: 0 when it could go on. */
-static __always_inline u64 state_of(struct bpf_raw_tracepoint_args *ctx)
-{
-	if (ctx->args[0])
-		return 0; /* preempted */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0)
-	return ctx->args[3] & 0xffffffff;
-#elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0)
-	return load_u32(&running_task()->__state);
-#else
-	return load_u64(&running_task()->state);
-#endif
-}
 
 /* How the current task leaves. Answers whether its stack is wanted. */
 static __always_inline bool switch_out(struct bpf_raw_tracepoint_args *ctx, u32 tid, u64 now_ns, struct wait_settings *setting,
@@ -213,7 +113,7 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 	if (tid)
 		is_stack_wanted = switch_out(ctx, tid, now_ns, setting, counts);
 	bpf_probe_read_kernel(&next_tid, sizeof(next_tid), &next->pid);
-	back->running_tid = next_tid;
+	hold(&back->holder, next, next_tid, now_ns);
 	if (next_tid)
 		switch_in(next, next_tid, now_ns, setting, counts);
 #if STACK_AS_IT_LEAVES
@@ -228,19 +128,22 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /* The current thread has a CPU, which sched_switch did not tell: on Linux 6.18 in a virtual machine a switch in some hundred passed it by. */
-static __always_inline void come_unseen(u32 tid)
+static __always_inline void come_unseen(struct holder *holder, u32 tid)
 {
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	u64 now_ns = bpf_ktime_get_ns();
 	int zero = 0;
 	struct wait_settings *setting = wait_settings.lookup(&zero);
 	struct wait_counts *counts = wait_counts.lookup(&zero);
 	struct thread *thread;
 
-	if (!setting || !counts || !is_gate_open(counts, now_ns))
-		return;
-	thread = threads.lookup(&tid);
-	if (thread && thread->state != THREAD_RUNNING)
-		switch_in((struct task_struct *)bpf_get_current_task(), tid, now_ns, setting, counts);
+	if (setting && counts && is_gate_open(counts, now_ns)) {
+		leave_unseen(holder, now_ns, setting);
+		thread = tid ? threads.lookup(&tid) : 0;
+		if (thread && thread->state != THREAD_RUNNING)
+			switch_in(task, tid, now_ns, setting, counts);
+	}
+	hold(holder, task, tid, now_ns);
 }
 
 /* The thread that came back is current: take its stack if its waits were long enough. */
@@ -255,11 +158,8 @@ int on_back(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!back)
 		return 0;
-	if (back->running_tid != tid) {
-		back->running_tid = tid;
-		if (tid)
-			come_unseen(tid);
-	}
+	if (back->holder.tid != tid)
+		come_unseen(&back->holder, tid);
 	if (!tid || back->tid != tid)
 		return 0;
 	read_current_task(&current, pid_tid >> 32);

@@ -14,11 +14,11 @@ from statistics import median
 import numpy as np
 import pytest
 
-from agent.kernel import program as kernel
 from agent.profilers.cpu import CpuSettings
 from agent.profilers.event_host import EventSettings, Group
 from agent.profilers.suite import Suite
-from agent.profilers.waits import _HOOKS, GROUP, WaitsProfiler
+from agent.profilers.wait_classes import WaitClass
+from agent.profilers.waits import GROUP
 from agent.records.event_drain import EventDrain, WindowDrain
 from tests.support.kernel import before_6_15
 from tests.support.programs import Function, Programs
@@ -271,18 +271,12 @@ def asleep_and_measured(header_directory: Path, programs: Programs) -> Iterator[
             yield process, suite
 
 
-def times_left(pid: int) -> int:
-    """How often it went to sleep."""
-    (told,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("voluntary_ctxt_switches"))
-    return int(told.split()[1])
-
-
 def only_wait(seen: Seen) -> "np.void":
-    """Key of the one wait there is, as long as it must be at least and can be at most."""
+    """Key of the one wait for a pipe there is, as long as it must be at least and can be at most."""
     (window,) = seen.windows
     assert WINDOW_S * 1e9 <= seen.classes(b"waits")[b"pipe"] <= window.cpu.end_ns - window.cpu.start_ns
     (offcpu,) = (drain for drain in window.events if drain.kind == "offcpu")
-    (row,) = np.flatnonzero(offcpu.keys["pid"] == seen.pid)
+    (row,) = np.flatnonzero((offcpu.keys["pid"] == seen.pid) & (np.asarray(offcpu.classes)[offcpu.class_of_row] == b"pipe"))
     return offcpu.keys[row]
 
 
@@ -296,24 +290,6 @@ def test_wait_that_began_before_us_has_its_class_and_its_stack(header_directory:
     assert key["user_stack"] != 0
     assert key["kernel_stack"] != 0
     assert seen.sums("time")["threads"] == 1
-
-
-@pytest.mark.exact
-def test_wait_is_whole_when_the_switch_that_ends_it_is_not_traced(header_directory: Path, programs: Programs) -> None:
-    with asleep_and_measured(header_directory, programs) as (process, suite):
-        profiler = suite._groups[-1][1]
-        assert isinstance(profiler, WaitsProfiler)
-        kernel.close(profiler._links._links.pop(_HOOKS.index(("sched_switch", "on_switch"))))
-        assert process.stdin
-        left = times_left(process.pid)
-        process.stdin.write("\n")
-        process.stdin.flush()
-        until = time.monotonic() + DEADLINE_S
-        while times_left(process.pid) == left and time.monotonic() < until:  # When it has slept again it was back.
-            time.sleep(0.01)
-        seen = Seen(process.pid, [suite.drain()])
-    assert only_wait(seen)["user_stack"] != 0
-    assert seen.sums("offcpu")["count"] == seen.sums("time")["switches"] == 1
 
 
 @pytest.mark.exact
@@ -345,8 +321,9 @@ def test_ten_thousand_threads_are_all_measured_in_bounded_memory(header_director
     assert times["poll_ns"] <= truth["waited_ns"] * (1 + TOLERANCE) + truth["wall_ns"]
     assert times["poll_ns"] + times["runnable_ns"] >= truth["waited_ns"] * (1 - TOLERANCE)
     assert times["switches"] >= 3 * 10_000
-    asleep = seen.sums("offcpu")
-    assert asleep["ns"] == pytest.approx(times["poll_ns"], rel=TOLERANCE)
+    # Of all classes: as they end they wait for the lock of their memory's map too, the longer the busier the host is.
+    blocked_ns = sum(times[f"{wait_class.name.lower()}_ns"] for wait_class in WaitClass)
+    assert seen.sums("offcpu")["ns"] == pytest.approx(blocked_ns, rel=TOLERANCE)
     assert map_bytes < 128 << 20
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kernels.guest import Boot, command, status_in
+from tests.kernels.errors import MatrixError
+from tests.kernels.guest import Boot, check_version, command, status_in
 from tests.kernels.image import WANTED_MODULES
 
 INIT = Path(__file__).with_name("init.sh").read_text()
@@ -37,3 +38,14 @@ def test_init_and_machine_name_the_same_shares() -> None:
     tags = re.findall(r"mount_tag=(\w+)", " ".join(command(Boot(Path("k"), Path("i")), Path("o"))))
     assert re.findall(r'mount -t 9p -o "[^"]*" (\w+) ', INIT) == tags == ["root", "out"]
     assert {"9p", "overlay"} <= set(WANTED_MODULES)
+
+
+@pytest.mark.parametrize("told", ["QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)\nCopyright\n", "QEMU emulator version 11.1.0\n"])
+def test_new_machine_is_accepted(told: str) -> None:
+    check_version(told)
+
+
+@pytest.mark.parametrize(("told", "said"), [("QEMU emulator version 7.2.22 (Debian)\n", "of version 7.2.22, "), ("", "of no version, ")])
+def test_old_machine_is_refused_with_the_remedy(told: str, said: str) -> None:
+    with pytest.raises(MatrixError, match=f"{said}needed is 10: `make kernels` installs it"):
+        check_version(told)
