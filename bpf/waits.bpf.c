@@ -17,7 +17,7 @@
 /* The thread that was switched in. */
 struct returning {
 	u32 tid; /* when its waits are worth a stack, else 0 */
-	struct holder holder;
+	struct occupant occupant;
 	struct measured_wait runnable;
 	struct wait_key key;
 };
@@ -113,7 +113,7 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 	if (tid)
 		is_stack_wanted = switch_out(ctx, tid, now_ns, setting, counts);
 	bpf_probe_read_kernel(&next_tid, sizeof(next_tid), &next->pid);
-	hold(&back->holder, next, next_tid, now_ns);
+	occupy(&back->occupant, next, next_tid, now_ns);
 	if (next_tid)
 		switch_in(next, next_tid, now_ns, setting, counts);
 #if STACK_AS_IT_LEAVES
@@ -128,7 +128,7 @@ int on_switch(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /* The current thread has a CPU, which sched_switch did not tell: on Linux 6.18 in a virtual machine a switch in some hundred passed it by. */
-static __always_inline void come_unseen(struct holder *holder, u32 tid)
+static __always_inline void come_unseen(struct occupant *occupant, u32 tid)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	u64 now_ns = bpf_ktime_get_ns();
@@ -138,12 +138,12 @@ static __always_inline void come_unseen(struct holder *holder, u32 tid)
 	struct thread *thread;
 
 	if (setting && counts && is_gate_open(counts, now_ns)) {
-		leave_unseen(holder, now_ns, setting);
+		leave_unseen(occupant, now_ns, setting);
 		thread = tid ? threads.lookup(&tid) : 0;
 		if (thread && thread->state != THREAD_RUNNING)
 			switch_in(task, tid, now_ns, setting, counts);
 	}
-	hold(holder, task, tid, now_ns);
+	occupy(occupant, task, tid, now_ns);
 }
 
 /* The thread that came back is current: take its stack if its waits were long enough. */
@@ -158,8 +158,8 @@ int on_back(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!back)
 		return 0;
-	if (back->holder.tid != tid)
-		come_unseen(&back->holder, tid);
+	if (back->occupant.tid != tid)
+		come_unseen(&back->occupant, tid);
 	if (!tid || back->tid != tid)
 		return 0;
 	read_current_task(&current, pid_tid >> 32);

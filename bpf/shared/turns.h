@@ -8,17 +8,17 @@
 #include "shared/wait_class.h"
 
 /* Who has a CPU, as far as it is known. */
-struct holder {
+struct occupant {
 	u64 task; /* struct task_struct, of which nothing is sure but that it was one */
 	u64 since_ns;
 	u32 tid; /* 0 when it is idle */
 };
 
-static __always_inline void hold(struct holder *holder, struct task_struct *task, u32 tid, u64 now_ns)
+static __always_inline void occupy(struct occupant *occupant, struct task_struct *task, u32 tid, u64 now_ns)
 {
-	holder->task = (u64)task;
-	holder->since_ns = now_ns;
-	holder->tid = tid;
+	occupant->task = (u64)task;
+	occupant->since_ns = now_ns;
+	occupant->tid = tid;
 }
 
 /* The wait of a thread is over. What was reported at the end of a window before is not reported again. */
@@ -130,14 +130,14 @@ static __always_inline u64 state_of(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /* Who had the CPU has lost it a moment ago, and no event told. How it left is found in its task: what it waits for is not. */
-static __always_inline void leave_unseen(struct holder *holder, u64 now_ns, struct wait_settings *setting)
+static __always_inline void leave_unseen(struct occupant *occupant, u64 now_ns, struct wait_settings *setting)
 {
 #if !STACK_AS_IT_LEAVES
-	struct task_struct *task = (struct task_struct *)holder->task;
-	u32 tid = holder->tid, found_tid = 0, state = TASK_IS_DEAD;
+	struct task_struct *task = (struct task_struct *)occupant->task;
+	u32 tid = occupant->tid, found_tid = 0, state = TASK_IS_DEAD;
 	struct thread *thread = tid ? threads.lookup(&tid) : 0;
 
-	if (!thread || thread->state != THREAD_RUNNING || thread->since_ns != holder->since_ns)
+	if (!thread || thread->state != THREAD_RUNNING || thread->since_ns != occupant->since_ns)
 		return; /* it came back elsewhere meanwhile */
 	bpf_probe_read_kernel(&found_tid, sizeof(found_tid), &task->pid);
 	if (found_tid == tid)
