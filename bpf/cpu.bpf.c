@@ -139,7 +139,7 @@ static __always_inline void walk(struct bpf_perf_event_data *ctx, struct pending
 		return;
 	if (how && begin_at_registers(ctx, &current->process, how, code_segment))
 		unwinders.call(ctx, WALKER_UNWIND);
-	key->user_stack = store_stack(ctx, BPF_F_USER_STACK, how ? STOP_NO_TABLE : STOP_NONE, home, &key->user_error);
+	key->user_stack = store_stack(ctx, BPF_F_USER_STACK, STOP_NO_TABLE, home, &key->user_error);
 }
 
 static __always_inline void begin_sample(struct pending *sample, struct current_task *current, int buffer)

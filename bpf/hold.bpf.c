@@ -22,7 +22,6 @@ enum {
 	FUTEX_COMMAND_UNLOCK_PI = 7,
 	FUTEX_COMMAND_WAKE_BITSET = 10,
 	CALL_AGAIN = -11, /* EAGAIN: the lock was let go before the wait began */
-	HOLD_COMPAT_STATUS = 2, /* TS_COMPAT, arch/x86/include/asm/thread_info.h */
 };
 
 /* As HOLD_START_KEY in agent/profilers/hold_starts.py: 24 bytes, no holes. */
@@ -66,11 +65,6 @@ typedef u64 hold_words[sizeof(struct lock_value) / sizeof(u64)];
 /* Made by the collector. When full the hold is counted as rows_full. */
 BPF_HASH(hold_rows_shape, struct hold_key, hold_words, 1);
 BPF_ARRAY_OF_MAPS(hold_rows, "hold_rows_shape", BUFFERS);
-
-static __always_inline bool is_by_64_bit(struct task_struct *task)
-{
-	return !(load_u32(&task->thread_info.status) & HOLD_COMPAT_STATUS);
-}
 
 static __always_inline void name_start(struct hold_start_key *key, u64 lock)
 {
@@ -120,7 +114,7 @@ int on_acquire(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	counts->events++;
 	bpf_probe_read_kernel(&call, sizeof(call), &saved->orig_ax);
-	if (!is_futex_wait(call) || !is_by_64_bit(running_task()))
+	if (!is_futex_wait(call) || is_in_32_bit_call(running_task()))
 		return 0;
 	bpf_probe_read_kernel(&regs, sizeof(regs), saved);
 	if (is_priority_lock(call, regs.si)) {
@@ -179,7 +173,7 @@ int on_release(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	setting = hold_settings.lookup(&zero);
 	hold = pending_hold.lookup(&zero);
-	if (!setting || !hold || !is_by_64_bit(running_task()))
+	if (!setting || !hold || is_in_32_bit_call(running_task()))
 		return 0;
 	name_start(&key, released_by((struct pt_regs *)ctx->args[0], call, &type));
 	start_ns = holds.lookup(&key);

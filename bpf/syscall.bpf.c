@@ -11,7 +11,6 @@
 enum {
 	START_ENTRIES = 65536,
 	CROWDED_ENTRIES = 4096,
-	COMPAT_STATUS = 2, /* TS_COMPAT, arch/x86/include/asm/thread_info.h */
 	MOST_ERROR = 4095, /* MAX_ERRNO, include/linux/err.h */
 	NUMBER_CLONE = 56,
 	NUMBER_VFORK = 58,
@@ -39,7 +38,7 @@ BPF_HASH(crowded, u32, struct call_start, CROWDED_ENTRIES);
 
 static __always_inline u32 is_compat(struct task_struct *task)
 {
-	return load_u32(&task->thread_info.status) & COMPAT_STATUS ? CALL_COMPAT : 0;
+	return is_in_32_bit_call(task) ? CALL_COMPAT : 0;
 }
 
 /* Calls that never return. */

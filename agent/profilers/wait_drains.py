@@ -36,11 +36,13 @@ _TIME_COLUMNS = (
 class WaitLosses:
     """What a window lost, in events."""
 
-    rows_full: int = 0
-    rows_busy: int = 0
-    unseen: int = 0
     threads_full: int = 0
     departed_full: int = 0
+    offcpu_full: int = 0
+    offcpu_busy: int = 0
+    runqueue_full: int = 0
+    runqueue_busy: int = 0
+    unseen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def offcpu_drain(window: WaitWindow) -> EventDrain:
         end_ns=window.closed.end_ns,
         keys=cpu_keys(rows.keys["own"], rows.keys["comm"]),
         columns=columns,
-        account=_account(columns[0], window.losses.rows_full, window.losses.rows_busy, window.losses.unseen),
+        account=_account(columns[0], window.losses.offcpu_full, window.losses.offcpu_busy, window.losses.unseen),
         stacks=window.stacks,
         seconds=cpu_keys(rows.keys["waker"], None),
         classes=CLASS_TEXTS,
@@ -82,7 +84,7 @@ def runqueue_drain(window: WaitWindow) -> EventDrain:
     keys = runqueue_keys(rows, window.threads)
     is_used = columns[0].values > 0
     columns = tuple(EventColumn(one.name, one.unit, one.merge, one.values[is_used]) for one in columns)
-    account = _account(columns[0], window.losses.departed_full)
+    account = _account(columns[0], window.losses.departed_full + window.losses.runqueue_full, window.losses.runqueue_busy)
     return EventDrain("runqueue", window.closed.start_ns, window.closed.end_ns, keys[is_used], columns, account, window.stacks)
 
 
@@ -97,11 +99,13 @@ def time_drain(window: WaitWindow) -> EventDrain:
     keys = event_keys(len(firsts))
     for name in ("start_boot_ns", "pid", "exec_id", "is_kernel_thread"):
         keys[name] = who[name][firsts]
-    sums = window.share.scaled(_summed(threads.sums[order], firsts))
+    observed = _summed(threads.sums[order], firsts)
+    sums = window.share.scaled(observed)
     columns = (
         EventColumn("switches", "count", pb.MERGE_SUM, sums[:, SWITCHES]),
         *(EventColumn(name, "ns", pb.MERGE_SUM, sums[:, place]) for name, place in _TIME_COLUMNS),
         EventColumn("threads", "count", pb.MERGE_MAX, _summed(threads.threads[order], firsts)),
+        EventColumn("observed", "count", pb.MERGE_SUM, observed[:, SWITCHES]),
     )
     account = _account(columns[0], window.losses.threads_full + window.losses.departed_full)
     return EventDrain("time", window.closed.start_ns, window.closed.end_ns, keys, columns, account)

@@ -141,10 +141,12 @@ def runqueue_columns(rows: WaitRows, short: tuple[U64, U64, U64], share: Share) 
     short_ns, short_max_ns, short_buckets = short
     buckets = np.zeros((len(rows.keys), BUCKETS), np.uint64)
     buckets[np.arange(len(rows.keys)), np.minimum(rows.keys["bucket"], BUCKETS - 1)] = counts_of(rows.values)
+    observed = np.concatenate((rows.values["observed"], short_buckets.sum(axis=1)))
     buckets = share.scaled(np.concatenate((buckets, short_buckets)))
     return (
         EventColumn("count", "count", pb.MERGE_SUM, buckets.sum(axis=1)),
         EventColumn("ns", "ns", pb.MERGE_SUM, share.scaled(np.concatenate((rows.values["ns"], short_ns)))),
         EventColumn("max_ns", "ns", pb.MERGE_MAX, np.concatenate((rows.values["max_ns"], short_max_ns))),
+        EventColumn("observed", "count", pb.MERGE_SUM, observed),
         *histogram_columns(buckets),
     )

@@ -37,10 +37,8 @@ FIRST_DEPARTED, MOST_DEPARTED, DEPARTED_CHUNK = 1024, 1 << 15, 1024
 THREADS_CHUNK = 2048
 MOST_OPEN_WALKS = 2000
 """Stacks of open waits that are taken at the end of a window; each is taken once, so the rest comes in the next."""
-_LOST = ("rows_full", "rows_busy", "unseen", "threads_full", "departed_full")
-WAIT_COUNTS = np.dtype(
-    [(name, "<u8") for name in ("events", "threads_full", "departed_full", "rows_full", "rows_busy", "unseen")] + [("own", "<u8", 5)]
-)
+_LOST = ("threads_full", "departed_full", "offcpu_full", "offcpu_busy", "runqueue_full", "runqueue_busy", "unseen")
+WAIT_COUNTS = np.dtype([(name, "<u8") for name in ("events", *_LOST)] + [("own", "<u8", 5)])
 """`own` is the kernel's."""
 WAIT_SETTINGS = struct.Struct("<QQQQQQ")
 FIRST_PID_NAMESPACE = 0xEFFF_FFFC
@@ -208,7 +206,7 @@ class WaitsProfiler:
         rows = WaitRows(*self._waits.drain_all(window.buffer))
         gone_keys, gone_sums = self._departed.drain_all(window.buffer)
         losses = self._take_losses()
-        self._waits.settle(window.buffer, len(rows.keys), losses.rows_full)
+        self._waits.settle(window.buffer, len(rows.keys), losses.offcpu_full + losses.runqueue_full)
         self._departed.settle(window.buffer, len(gone_keys), losses.departed_full)
         everything = joined_rows([rows, *self._open])
         threads = joined([*self._parts, departed_window(gone_keys, gone_sums)])

@@ -101,7 +101,7 @@ static __always_inline void walk_event(struct bpf_raw_tracepoint_args *ctx, u32 
 			if (is_64_bit(code_segment))
 				event_unwinders.call(ctx, WALKER_UNWIND);
 		}
-		walk->user_stack = store_stack(ctx, BPF_F_USER_STACK, setting->is_unwinding ? STOP_NO_TABLE : STOP_NONE, &home, &walk->user_error);
+		walk->user_stack = store_stack(ctx, BPF_F_USER_STACK, STOP_NO_TABLE, &home, &walk->user_error);
 	}
 	finishers.call(ctx, scratch);
 	end_walk(walk);

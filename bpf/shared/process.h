@@ -3,7 +3,10 @@
 #ifndef EMBERWATCH_PROCESS_H
 #define EMBERWATCH_PROCESS_H
 
-enum { TASK_KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD, include/linux/sched.h */
+enum {
+	TASK_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD, include/linux/sched.h */
+	TASK_IN_32_BIT_CALL = 2, /* TS_COMPAT, arch/x86/include/asm/thread_info.h */
+};
 
 struct process_key {
 	u64 start_boot_ns; /* group_leader->start_boottime */
@@ -61,6 +64,12 @@ static __always_inline u32 load_u32(const void *field)
 	return value;
 }
 #endif
+
+/* Whether the task's system call has the numbers and arguments of 32-bit programs. */
+static __always_inline bool is_in_32_bit_call(struct task_struct *task)
+{
+	return load_u32(&task->thread_info.status) & TASK_IN_32_BIT_CALL;
+}
 
 static __always_inline u64 kernel_u64(const void *addr)
 {

@@ -121,8 +121,10 @@ struct wait_counts {
 	u64 events;	   /* switches and wakeups, for the breaker */
 	u64 threads_full;  /* threads without an entry, once for each try */
 	u64 departed_full; /* short-lived threads whose sums were lost */
-	u64 rows_full;	   /* waits that found no room in the rows */
-	u64 rows_busy;	   /* waits whose row could not be written for another cause */
+	u64 offcpu_full;   /* waits that found no room in the rows */
+	u64 offcpu_busy;   /* waits whose row could not be written for another cause */
+	u64 runqueue_full; /* these two: the same of waits for a CPU */
+	u64 runqueue_busy;
 	u64 unseen;	   /* threads that left a CPU and were not seen to get it: the wait before has no row */
 	u64 period;	   /* of the gate, that `left` is of */
 	u64 left;	   /* events until the gate is shut */

@@ -12,6 +12,7 @@ enum {
 	CALLS = 512,
 	FILE_TYPE_MASK = 0170000, /* S_IFMT and what follows: include/uapi/linux/stat.h */
 	FILE_PIPE = 0010000,
+	FILE_CHARACTER = 0020000,
 	FILE_REGULAR = 0100000,
 	FILE_BLOCK = 0060000,
 	FILE_DIRECTORY = 0040000,
@@ -55,6 +56,7 @@ static __always_inline u32 class_of_file(struct task_struct *task, u32 descripto
 	case FILE_BLOCK:
 	case FILE_DIRECTORY:
 		return WAIT_DISK;
+	case FILE_CHARACTER: /* a terminal, or a device that gives work, such as /dev/fuse */
 	case NO_TYPE:
 		return WAIT_POLL;
 	default:
@@ -92,6 +94,8 @@ static __always_inline u32 class_of_task(struct task_struct *task, struct pt_reg
 		return WAIT_PAGE; /* no system call: user code touched a page that is not there */
 	if (is_waiting_for_io(task))
 		return WAIT_DISK;
+	if (is_in_32_bit_call(task))
+		return WAIT_OTHER; /* its number is of another table */
 	if (is_futex_wait(call))
 		return class_of_futex(call, regs, is_current);
 	number = call;

@@ -29,7 +29,7 @@ struct wait_value {
 /* As the value of an inner map it is words, see stack_words in stack.h. */
 typedef u64 wait_words[sizeof(struct wait_value) / sizeof(u64)];
 
-/* Shape of the inner maps, made by the collector. When full the wait is counted as rows_full; its time is in the sums. */
+/* Shape of the inner maps, made by the collector. When full the wait is counted; its time is in the sums. */
 BPF_HASH(waits_shape, struct wait_key, wait_words, 1);
 BPF_ARRAY_OF_MAPS(waits, "waits_shape", BUFFERS);
 
@@ -58,8 +58,13 @@ static __always_inline void put_row(struct wait_key *key, struct measured_wait *
 		value = bpf_map_lookup_elem(inner, key);
 	}
 	if (!value) {
-		counts->rows_full += refusal == ERROR_TOO_BIG;
-		counts->rows_busy += refusal != ERROR_TOO_BIG;
+		if (key->kind == KIND_OFFCPU) {
+			counts->offcpu_full += refusal == ERROR_TOO_BIG;
+			counts->offcpu_busy += refusal != ERROR_TOO_BIG;
+		} else {
+			counts->runqueue_full += refusal == ERROR_TOO_BIG;
+			counts->runqueue_busy += refusal != ERROR_TOO_BIG;
+		}
 		return;
 	}
 	if (wait->stands_ns > whole_ns && whole_ns) {

@@ -52,6 +52,7 @@ KNOWN: Mapping[str, tuple[ColumnInfo, ...]] = {
         *_sums("count", "switches"),
         *_sums("ns", "cpu_ns", "runnable_ns", *(f"{wait}_ns" for wait in _WAITS), "throttled_ns", "steal_ns"),
         *_largest("count", "threads"),
+        *_sums("count", "observed"),
     ),
 }
 """The first column of each is the one accounts count in. An agent need not send all of them."""

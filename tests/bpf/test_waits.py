@@ -309,6 +309,32 @@ def test_of_very_many_long_waits_some_stand_for_all(header_directory: Path, prog
 
 
 @pytest.mark.exact
+def test_numbers_of_32_bit_calls_are_not_taken_for_others(suite: Suite, programs: Programs) -> None:
+    if not Path("/proc/sys/abi/vsyscall32").exists():
+        pytest.skip("this kernel has no system calls for 32-bit programs")
+    seen, truth = run(suite, programs, "old_sleeps")  # nanosleep, which has the number of sync
+    assert seen.classes(b"waits")[b"other"] >= 100_000_000
+    assert seen.classes(b"waits").get(b"disk", 0) < truth["waited_ns"] / 10
+
+
+def test_read_of_a_terminal_is_waiting_for_work(suite: Suite, programs: Programs) -> None:
+    ours, theirs = os.openpty()
+    suite.drain()
+    with subprocess.Popen([str(programs.path("waits")), "sleeps"], stdin=theirs, stdout=subprocess.DEVNULL) as process:
+        try:
+            until = time.monotonic() + DEADLINE_S
+            while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text() and time.monotonic() < until:
+                time.sleep(0.01)
+            time.sleep(WINDOW_S)
+            seen = Seen(process.pid, [suite.drain()])
+        finally:
+            process.kill()
+            os.close(ours)
+            os.close(theirs)
+    assert seen.classes(b"waits")[b"poll"] >= 0.9 * WINDOW_S * 1e9
+
+
+@pytest.mark.exact
 def test_ten_thousand_threads_are_all_measured_in_bounded_memory(header_directory: Path, programs: Programs) -> None:
     with measuring(header_directory) as alone:
         seen, truth = run(alone, programs, "multitude", "10000")

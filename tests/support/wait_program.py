@@ -12,6 +12,7 @@ WAITS = r"""
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -46,6 +47,15 @@ static void sleeps(void)
 			waited_ns += now_ns() - from_ns;
 		}
 	}
+}
+/* By the numbers and structures of 32-bit programs. */
+static void old_sleeps(void)
+{
+	int *time = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	long answer, from_ns = now_ns();
+	time[1] = 100000000;
+	asm volatile("int $0x80" : "=a"(answer) : "a"(162L), "b"(time), "c"(0L) : "memory");
+	waited_ns += now_ns() - from_ns;
 }
 static int lock, turns; /* lock: 0 free, 2 held and perhaps waited for, as in glibc */
 __attribute__((noinline)) void take(int *word)
@@ -244,6 +254,8 @@ int main(int argc, char **argv)
 	begun_ns = now_ns();
 	if (!strcmp(argv[1], "sleeps"))
 		sleeps();
+	else if (!strcmp(argv[1], "old_sleeps"))
+		old_sleeps();
 	else if (!strcmp(argv[1], "mutex"))
 		mutex();
 	else if (!strcmp(argv[1], "pipes"))

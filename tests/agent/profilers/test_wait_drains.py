@@ -67,10 +67,12 @@ def test_run_queue_joins_long_waits_with_what_stayed_short() -> None:
 
 
 def test_what_found_no_room_is_due_and_lost() -> None:
-    losses = WaitLosses(rows_full=5, rows_busy=2, unseen=4, threads_full=3, departed_full=1)
+    losses = WaitLosses(threads_full=3, departed_full=1, offcpu_full=5, offcpu_busy=2, runqueue_full=23, runqueue_busy=7, unseen=4)
     account = offcpu_drain(_window(_rows(2), _threads(7), losses)).account
     assert account.expected == 2 + 11
     assert dict(account.lost) == {marks.LOSS_REASON_MAP_FULL: 5, marks.LOSS_REASON_MAP_BUSY: 2, marks.LOSS_REASON_UNPAIRED: 4}
+    account = runqueue_drain(_window(_rows(), _threads(7), losses)).account
+    assert (account.expected, dict(account.lost)) == (3 + 31, {marks.LOSS_REASON_MAP_FULL: 24, marks.LOSS_REASON_MAP_BUSY: 7})
     account = time_drain(_window(_rows(2), _threads(7), losses)).account
     assert (account.expected, dict(account.lost)) == (3 + 4, {marks.LOSS_REASON_MAP_FULL: 4})
 

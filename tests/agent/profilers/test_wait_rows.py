@@ -108,6 +108,7 @@ def test_run_queue_counts_by_bucket_long_and_short() -> None:
     one = np.array([23], np.uint64)
     columns = {one.name: one.values.tolist() for one in runqueue_columns(rows, (one, one, short), WHOLE)}
     assert (columns["count"], columns["ns"], columns["max_ns"]) == ([3, 9], [6000, 23], [4000, 23])
+    assert columns["observed"] == [3, 9]
     assert (columns["bucket_12"], columns["bucket_04"], columns["bucket_05"]) == ([3, 0], [0, 7], [0, 2])
 
 
