@@ -52,17 +52,23 @@ class Shortfalls:
     """Tables that gave way to others since the start, for want of room."""
     missing: int = 0
     """Files that should have a table and have none."""
+    waiting: int = 0
+    """Tables that are used and find no room."""
+    rules_refused: int = 0
+    """Rules of tables that found no number since the start: where they hold, stacks end."""
     left_out: int = 0
     """Processes that map too much for the room there is: their files' tables are found as they are walked, JIT code is not."""
 
     def flags(self) -> list[str]:
-        """`processes_put_off:N`, `unwind_off:why`, `unwind_tables_evicted:N`, `unwind_tables_missing:N`,
-        `unwind_left_out:N`."""
+        """`processes_put_off:N`, `unwind_off:why`, `unwind_tables_evicted:N`, `unwind_tables_missing:N`, `unwind_tables_waiting:N`,
+        `unwind_rules_refused:N`, `unwind_left_out:N`."""
         off = [f"unwind_off:{_first_line(self.denial)}"] if self.denial else []
         counts = {
             "processes_put_off": self.put_off,
             "unwind_tables_evicted": self.evicted,
             "unwind_tables_missing": self.missing,
+            "unwind_tables_waiting": self.waiting,
+            "unwind_rules_refused": self.rules_refused,
             "unwind_left_out": self.left_out,
         }
         return off + [f"{name}:{count}" for name, count in counts.items() if count]

@@ -230,7 +230,15 @@ class Collector:
         counts = self._unwinder.counts() if self._unwinder is not None else TableCounts()
         put_off = self._processes.counts().rate_limited
         left_out = self._unwinder.left_out if self._unwinder is not None else 0
-        lacking = Shortfalls(put_off - self._put_off, self._profiler.unwinding_denial, counts.evicted, counts.missing, left_out)
+        lacking = Shortfalls(
+            put_off=put_off - self._put_off,
+            denial=self._profiler.unwinding_denial,
+            evicted=counts.evicted,
+            missing=counts.missing,
+            waiting=counts.waiting,
+            rules_refused=counts.rules_refused,
+            left_out=left_out,
+        )
         self._put_off = put_off
         facts = health.host_facts(self._settings, layout, self._spool.state(), kinds, lacking)
         facts.flags.extend(f"address:{address}" for address in self._addresses.at(self._clock.monotonic_ns()))

@@ -7,7 +7,7 @@ How much a table is used is told in samples of the processes that map it, halved
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agent.kernel.unwind_files import FileWalk
@@ -50,16 +50,20 @@ class TableSource(Protocol):
 
 @dataclass(slots=True)
 class TableCounts:
-    """What happened since the start; all only grow, except the first two."""
+    """What happened since the start; all only grow, except the first three."""
 
     tables: int = 0
     rows: int = 0
+    waiting: int = 0
+    """Tables that are used and have found no room yet."""
     evicted: int = 0
     """Gave way to tables that are used more."""
     no_room: int = 0
     """Times that a table found no room."""
     missing: int = 0
     """Binaries that have no table though they should; each counts once."""
+    rules_refused: int = 0
+    """Rules that found no number; their rows say "unsupported"."""
 
 
 @dataclass(slots=True)
@@ -151,8 +155,11 @@ class ResidentTables:
     def counts(self) -> TableCounts:
         """A copy."""
         here = [table.placed for table in self._tables.values() if isinstance(table.placed, TablePlace)]
-        counts = self._counts
-        return TableCounts(len(here), sum(place.row_count for place in here), counts.evicted, counts.no_room, counts.missing)
+        waiting = sum(
+            bool(table.users) and table.rows_wanted > 0 and not isinstance(table.placed, TablePlace) for table in self._tables.values()
+        )
+        rows = sum(place.row_count for place in here)
+        return replace(self._counts, tables=len(here), rows=rows, waiting=waiting, rules_refused=self._maps.rules_refused)
 
     def _ask(self, table: _Table) -> None:
         answer = self._answer(table.binary)
@@ -165,8 +172,11 @@ class ResidentTables:
         if answer is TableMiss.PENDING:
             self._waiting.add(table.binary.id)
         if answer not in (TableMiss.PENDING, TableMiss.NO_RULES):
-            self._counts.missing += 1
-            log.warning("no unwind table path=%s reason=%s", table.binary.path.decode("utf-8", "replace"), answer.name)
+            self._miss(table, answer)
+
+    def _miss(self, table: _Table, why: TableMiss) -> None:
+        self._counts.missing += 1
+        log.warning("no unwind table path=%s reason=%s", table.binary.path.decode("utf-8", "replace"), why.name)
 
     def _answer(self, binary: Binary) -> UnwindTable | TableMiss:
         try:
@@ -185,6 +195,8 @@ class ResidentTables:
         if packed is None:
             table.placed = TableMiss.TOO_LARGE if len(found.addresses) else TableMiss.NO_RULES
             self._tell_of_files(table)
+            if table.placed is TableMiss.TOO_LARGE:
+                self._miss(table, TableMiss.TOO_LARGE)
             return
         place = self._maps.put_table(packed)
         table.rows_wanted = 0 if place is not None else len(packed.rows)

@@ -55,10 +55,10 @@ def test_kind_that_counts_everything_and_times_a_part_says_so() -> None:
 
 
 def test_unwinding_that_is_off_or_lacks_tables_is_told() -> None:
-    lacking = Shortfalls(denial="locks up every CPU: a lock\nand more", evicted=7, missing=23, left_out=2)
+    lacking = Shortfalls(denial="locks up every CPU: a lock\nand more", evicted=7, missing=23, waiting=5, rules_refused=3, left_out=2)
     facts = host_facts(Settings(), SEEN, SpoolIs(), KindFacts(), lacking)
-    told = ["unwind_left_out:2", "unwind_off:locks up every CPU: a lock", "unwind_tables_evicted:7", "unwind_tables_missing:23"]
-    assert list(facts.flags) == told
+    counts = ["unwind_rules_refused:3", "unwind_tables_evicted:7", "unwind_tables_missing:23", "unwind_tables_waiting:5"]
+    assert list(facts.flags) == ["unwind_left_out:2", "unwind_off:locks up every CPU: a lock", *counts]
 
 
 def test_new_processes_that_were_put_off_are_told() -> None:

@@ -16,6 +16,8 @@ const COUNTED = Object.freeze({
     `${countOf(count, "new process", "new processes")} in its last window waited to be read, or ended before: more began than its budget allows`,
   unwind_tables_evicted: (count) => `${countOf(count, "unwind table")} gave way to others`,
   unwind_left_out: (count) => `${countOf(count, "process", "processes")} with too many mappings for exact stacks`,
+  unwind_tables_waiting: (count) => `${countOf(count, "unwind table")} without room`,
+  unwind_rules_refused: (count) => `${countOf(count, "unwind rule")} without room`,
   unwind_tables_missing: (count) => `${countOf(count, "file")} without an unwind table`,
 });
 

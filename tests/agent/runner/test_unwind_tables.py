@@ -38,6 +38,7 @@ class FakeMaps:
 
     def __init__(self, rows: int) -> None:
         self.files = FakeFiles()
+        self.rules_refused = 0
         self._free = Ranges(rows)
         self._retired: list[TablePlace] = []
 
@@ -143,18 +144,27 @@ def test_binary_without_table_is_counted_once_and_said() -> None:
     assert resident.counts().missing == 1
 
 
+def test_table_of_a_file_without_end_is_missed_and_rules_without_a_number_are_told() -> None:
+    wide = UnwindTable(np.array([0, 1 << 46], np.uint64), np.array([rule(RuleKind.SP, 1), RuleKind.NONE], np.uint32))
+    resident, maps, _ = tables(100, wide=wide)
+    assert resident.use(WEB, app("wide")) is TableMiss.TOO_LARGE
+    maps.rules_refused = 7
+    assert (resident.counts().missing, resident.counts().rules_refused) == (1, 7)
+
+
 def test_least_used_table_gives_way_and_is_counted() -> None:
     resident, maps, _ = tables(30, old=table_of(23), new=table_of(13))
     resident.use(WEB, app("old"))
     resident.end_window({WEB: 3})
     assert resident.use(MAIL, app("new")) is TableMiss.PENDING
+    assert resident.counts().waiting == 1
     assert resident.end_window({WEB: 3, MAIL: 97}) == {WEB}
     assert resident.use(WEB, app("old")) is TableMiss.PENDING
     maps.settle()
     assert resident.end_window({WEB: 3, MAIL: 97}) == {MAIL}
     assert isinstance(resident.use(MAIL, app("new")), TablePlace)
     counts = resident.counts()
-    assert (counts.evicted, counts.tables, counts.rows) == (1, 1, 13)
+    assert (counts.evicted, counts.tables, counts.rows, counts.waiting) == (1, 1, 13, 1)
     assert counts.no_room >= 1
 
 
