@@ -85,8 +85,8 @@ def _rows(at: int, host: str) -> dict[str, list[EventRow]]:
     busy = 1 + 0.5 * math.sin(at / 9) + 0.25 * math.sin(at / 2.3)
     is_bad = 52 <= at < 64 and host == "web-1"
     return {
-        "time": [_time(chance, busy, is_bad)],
-        "offcpu": list(_waits(chance, busy, is_bad)),
+        "time": [_time(chance, busy, is_bad), _time_of_pool()],
+        "offcpu": [*_waits(chance, busy, is_bad), _pool()],
         "runqueue": list(_run_queue(chance, busy, is_bad)),
         "lock": list(_locks(chance, busy, is_bad)),
         "syscall": list(_calls(chance, busy, is_bad)),
@@ -126,7 +126,22 @@ def _time(chance: random.Random, busy: float, is_bad: bool) -> EventRow:
 
 def _wait(seconds: float, count: int, **parts: Any) -> EventRow:
     values = {"count": count, "ns": int(seconds * SECOND), "max_ns": int(seconds * SECOND / max(1, count) * 7), "observed": count}
+    if parts["wait_class"] == "disk":
+        values["uninterruptible_ns"] = values["ns"]
     return EventRow(values, "checkout", **parts)
+
+
+def _pool() -> EventRow:
+    """Six threads that are hardly ever given anything to do."""
+    values = {"count": 6, "ns": 6 * WINDOW_S * SECOND, "max_ns": WINDOW_S * SECOND, "observed": 6}
+    return EventRow(
+        values, "gateway", stack=("start_thread", "pool::Worker::take", "read", "pipe_read"), thread="pool-N", wait_class="pipe"
+    )
+
+
+def _time_of_pool() -> EventRow:
+    values = {"cpu_ns": 3 * SECOND, "pipe_ns": 6 * WINDOW_S * SECOND, "poll_ns": 2 * WINDOW_S * SECOND, "switches": 2300, "threads": 9}
+    return EventRow(values, "gateway")
 
 
 SERVE = ("start_thread", "http::Server::run", "http::Server::serve")

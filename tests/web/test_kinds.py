@@ -59,6 +59,39 @@ def test_where_the_second_went_leads_to_its_waits(open_page: Open) -> None:
     expect(page).not_to_have_url(re.compile("class="))
 
 
+def test_a_press_on_a_bar_opens_the_graph_of_its_part_and_its_time(open_page: Open) -> None:
+    opened = open_page(f"{SERVICE}?tab=offcpu&shown=graph")
+    page = opened.page
+    chart = page.get_by_role("region", name="Where the second went").get_by_role("application")
+    opened.wait_for_graph()
+    box = chart.bounding_box()
+    assert box is not None
+    on_the_ground = {"x": box["width"] / 2, "y": box["height"] - 30}
+    chart.hover(position=on_the_ground)
+    expect(page.locator(".second-panel .timeline-numbers")).to_have_text(re.compile(r"thread-s/s  On CPU "))
+    chart.click(position=on_the_ground)
+    expect(page).to_have_url(re.compile(r"from=\d+.*until=\d+"))
+    expect(page.get_by_role("tab", name="CPU")).to_have_attribute("aria-selected", "true")
+
+
+def test_pools_of_idle_threads_are_said_to_be_hidden(open_page: Open) -> None:
+    opened = open_page("/service/gateway?tab=offcpu")
+    page = opened.page
+    page.get_by_role("button", name="Idle pools hidden: 100 %").click()
+    opened.wait_until_asked("flamegraph", "idle=show")
+    expect(page.locator(".top tbody")).to_contain_text("pool::Worker::take")
+
+
+def test_uninterruptible_waits_are_marked_and_seen_alone(open_page: Open) -> None:
+    opened = open_page(f"{SERVICE}?tab=offcpu")
+    page = opened.page
+    page.get_by_role("button", name=re.compile("Uninterruptible: [0-9.]+ %")).click()
+    expect(page).to_have_url(re.compile("column=uninterruptible_ns"))
+    opened.wait_until_asked("flamegraph", "column=uninterruptible_ns")
+    expect(page.locator(".top tbody")).to_contain_text("fsync")
+    expect(page.locator(".top tbody")).not_to_contain_text("recv")
+
+
 def test_what_was_throttled_and_stolen_stands_beside_the_run_queue(open_page: Open) -> None:
     panel = open_page(f"{SERVICE}?tab=offcpu").page.get_by_role("region", name="Waiting for a CPU")
     expect(panel).to_contain_text(re.compile(r"throttled [\d.]+ (s|min), stolen [\d.]+ (s|min)"))

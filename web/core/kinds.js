@@ -54,7 +54,7 @@ export const SPENT = Object.freeze([
  * @returns {Partial<State>}
  */
 export function stateOfSpent({ key, isIdle }) {
-  const plain = { at: "", waits: [], idle: /** @type {const} */ ("hide"), object: "" };
+  const plain = { at: "", waits: [], idle: /** @type {const} */ ("hide"), column: /** @type {const} */ (""), object: "" };
   if (key === "cpu") return { ...plain, tab: "cpu" };
   if (key === "runnable") return { ...plain, tab: "runqueue" };
   return { ...plain, tab: "offcpu", waits: [key], idle: isIdle ? "show" : "hide" };
@@ -90,12 +90,28 @@ export function idleShareOf(answer) {
 }
 
 /**
+ * Share of the time of waits in which nothing could interrupt them, not even a signal: mostly for disks.
+ * @param {ColumnsAnswer} answer of kind offcpu
+ */
+export function uninterruptibleShareOf(answer) {
+  const all = sumOf(answer, "ns");
+  return all > 0 ? sumOf(answer, "uninterruptible_ns") / all : 0;
+}
+
+/**
+ * @param {ColumnsAnswer} answer
+ * @param {string} column
+ */
+function sumOf({ columns }, column) {
+  return (columns.find(({ name }) => name === column)?.values ?? []).reduce((/** @type {number} */ sum, value) => sum + (value ?? 0), 0);
+}
+
+/**
  * What a range lost of its CPU to others, in words; empty when nothing.
  * @param {ColumnsAnswer} answer
  */
-export function withheldWords({ columns }) {
-  const total = (/** @type {string} */ column) => (columns.find(({ name }) => name === column)?.values ?? []).reduce((/** @type {number} */ sum, value) => sum + (value ?? 0), 0);
-  const parts = [["throttled", total("throttled_ns")], ["stolen", total("steal_ns")]];
+export function withheldWords(answer) {
+  const parts = [["throttled", sumOf(answer, "throttled_ns")], ["stolen", sumOf(answer, "steal_ns")]];
   return parts.filter(([, ns]) => Number(ns) > 0).map(([word, ns]) => `${word} ${formatDuration(Number(ns))}`).join(", ");
 }
 

@@ -15,7 +15,7 @@ import { DEFAULT_RANGE, isRelative } from "./range.js";
  *   view: ViewName, service: string, id: string, from: string, until: string, live: boolean,
  *   hosts: string[], versions: string[], at: string, search: string, mode: "text" | "regex",
  *   sort: string, tab: string, shown: Shown,
- *   waits: string[], idle: "hide" | "show" | "only", stacks: "" | "first" | "second" | "both", object: string, buckets: string,
+ *   waits: string[], idle: "hide" | "show" | "only", column: "" | "uninterruptible_ns", stacks: "" | "first" | "second" | "both", object: string, buckets: string,
  *   a: string, aFrom: string, aUntil: string, aRate: string, b: string, bFrom: string, bUntil: string, bRate: string, shape: import("./compare.js").Shape,
  *   boxes: string[],
  * } & import("./operators.js").Operators} State the sides of a comparison are selectors with ranges of their own; from and until are kept for the other views; `id` is that
@@ -24,6 +24,8 @@ import { DEFAULT_RANGE, isRelative } from "./range.js";
 
 const IDLE = /** @type {const} */ (["hide", "show", "only"]);
 const STACKS = /** @type {const} */ (["", "first", "second", "both"]);
+/** What a graph may be of, beside the time of its kind. */
+const COLUMNS = /** @type {const} */ (["", "uninterruptible_ns"]);
 /** One leads to a graph, two to a comparison. */
 export const MOST_BOXES = 2;
 const NODE_ID = /^\d{1,16}$/;
@@ -47,6 +49,7 @@ export const DEFAULT_STATE = Object.freeze({
   ...NO_OPERATORS,
   waits: [],
   idle: "hide",
+  column: "",
   stacks: "",
   object: "",
   buckets: "",
@@ -135,6 +138,7 @@ export function stateFromAddress(path, query) {
     ...operatorsFromQuery(text),
     waits: given.getAll("class"),
     idle: oneOf(text("idle", "hide"), IDLE, "hide"),
+    column: oneOf(text("column", ""), COLUMNS, ""),
     stacks: oneOf(text("stacks", ""), STACKS, ""),
     object: text("object", ""),
     buckets: text("buckets", ""),
@@ -199,6 +203,7 @@ export function addressFromState(state) {
   for (const [name, value] of Object.entries(operatorParameters(state))) put(name, value, "");
   for (const wait of state.waits) query.append("class", wait);
   put("idle", state.idle, "hide");
+  put("column", state.column, "");
   put("stacks", state.stacks, "");
   put("object", state.object, "");
   put("buckets", state.buckets, "");

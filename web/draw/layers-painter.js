@@ -26,6 +26,33 @@ export function sumsOf({ times_s, layers }) {
 }
 
 /**
+ * How high the bars are drawn, and where.
+ * @param {Layers} shown
+ * @param {{width_px: number, height_px: number}} size
+ */
+function scaleOf(shown, { width_px, height_px }) {
+  const sums = sumsOf(shown);
+  const most = Math.max(0, (shown.threshold ?? 0) * 1.25, ...sums.map((sum) => sum ?? 0));
+  const unit = shown.base && most > 1 ? shown.base ** Math.floor(Math.log(most) / Math.log(shown.base)) : 1;
+  const ticks = numberTicks(most / unit, 3).map((tick) => tick * unit);
+  return { sums, ticks, plot: plotOf(width_px, height_px, ticks[ticks.length - 1]) };
+}
+
+/**
+ * Key of the layer that the pointer is on; empty when it is on none.
+ * @param {Layers} shown
+ * @param {import("../views/time-canvas.js").Scene} scene
+ */
+export function layerAt(shown, { width_px, height_px, cursor_s, y_px }) {
+  const slot = cursor_s === null ? -1 : slotAt(shown.times_s, shown.step_s, cursor_s);
+  if (slot < 0 || y_px === null) return "";
+  const { plot } = scaleOf(shown, { width_px, height_px });
+  let left = ((plot.top + plot.height - y_px) / plot.height) * plot.most;
+  if (left < 0) return "";
+  return shown.layers.find(({ values }) => (left -= values[slot] ?? 0) < 0)?.key ?? "";
+}
+
+/**
  * @param {HTMLCanvasElement} canvas
  * @param {Layers} shown
  * @param {import("../views/time-canvas.js").Scene} scene
@@ -36,11 +63,7 @@ export function paintLayers(canvas, shown, { width_px, height_px, cursor_s, brus
   const colours = Object.fromEntries(Object.entries(tokenColours(tokens)).map(([name, rgb]) => [name, cssColour(rgb)]));
   context.fillStyle = colours["surface-card"];
   context.fillRect(0, 0, width_px, height_px);
-  const sums = sumsOf(shown);
-  const most = Math.max(0, (shown.threshold ?? 0) * 1.25, ...sums.map((sum) => sum ?? 0));
-  const unit = shown.base && most > 1 ? shown.base ** Math.floor(Math.log(most) / Math.log(shown.base)) : 1;
-  const ticks = numberTicks(most / unit, 3).map((tick) => tick * unit);
-  const plot = plotOf(width_px, height_px, ticks[ticks.length - 1]);
+  const { sums, ticks, plot } = scaleOf(shown, { width_px, height_px });
   paintAxes(context, { timeline: shown, width_px }, plot, { ticks, colours, label: shown.label });
   context.save();
   context.beginPath();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where the second went: the threads' time over the range as one bar, and over time as stacked ones. Each part leads to its graph. */
 
-import { idleShareOf, layersOf, stateOfSpent } from "../core/kinds.js";
+import { SPENT, idleShareOf, layersOf, stateOfSpent } from "../core/kinds.js";
+import { absoluteRange } from "../core/range.js";
 import { slotAt } from "../core/scale.js";
 import { formatClock, formatCoresBare, formatDuration, formatShare } from "../core/units.js";
-import { paintLayers, sumsOf } from "../draw/layers-painter.js";
+import { layerAt, paintLayers, sumsOf } from "../draw/layers-painter.js";
 import { getJson } from "../net/api.js";
 import { element, fill } from "./dom.js";
 import { makeLoader } from "./loader.js";
@@ -24,14 +25,21 @@ const NOTHING = Object.freeze({ kind: "time", from_s: 0, until_s: 1, step_s: 1, 
  * @param {import("./fleet.js").Context} context
  * @param {{
  *   parameters: () => import("../net/api.js").Parameters, choose: (range: import("../core/range.js").Range) => void, back: () => void,
- *   isPlain?: boolean, onShown?: (has: boolean, answer: ColumnsAnswer) => void,
+ *   isPlain?: boolean, onShown?: (answer: ColumnsAnswer) => void,
  * }} asked with `isPlain` there is the bar alone, and nothing at all without data
  */
 export function makeSecondPanel({ store, signal }, { parameters, choose, back, isPlain = false, onShown = () => {} }) {
   const chip = element("button", { class: "button is-small chip", type: "button", onclick: () => store.set({ idle: store.get().idle === "hide" ? "show" : "hide", at: "" }) });
   const bar = element("div", { class: "second-bar", "aria-hidden": "true" });
   const parts = element("ul", { class: "second-parts", "aria-label": "Where the threads' time went" });
-  const chart = makeTimeCanvas({ label: "Threads' time over time", height_px: HEIGHT_PX, signal, choose, back, paint: paintLayers, numbersAt });
+  const press = (/** @type {import("../draw/layers-painter.js").Layers} */ layers, /** @type {number} */ cursor_s, /** @type {import("./time-canvas.js").Scene} */ scene) => {
+    const spent = SPENT.find(({ key }) => key === layerAt(layers, scene));
+    const from_s = layers.times_s[slotAt(layers.times_s, layers.step_s, cursor_s)];
+    if (!spent) return;
+    choose(absoluteRange(from_s, Math.min(from_s + layers.step_s, layers.until_s)));
+    store.set(stateOfSpent(spent));
+  };
+  const chart = makeTimeCanvas({ label: "Threads' time over time", height_px: HEIGHT_PX, signal, choose, back, press, paint: paintLayers, numbersAt });
   const note = element("p", { class: "is-quiet card-note" }, "thread-seconds per second");
   const picture = element("div", { class: "panel-picture" }, ...(isPlain ? [] : [chart.root]), bar, parts);
   const root = element("section", { class: `card panel second-panel${isPlain ? " is-plain" : ""}`, "aria-label": "Where the second went", hidden: isPlain },
@@ -69,7 +77,7 @@ export function makeSecondPanel({ store, signal }, { parameters, choose, back, i
     chip.hidden = !has;
     if (has) show();
     else if (!isPlain) loader.say(element("p", { class: "message-title" }, "Where the threads' time went is not known in this range."), element("p", { class: "message-hint" }, "The agents of these hosts do not send the kind time."));
-    onShown(has, answer);
+    onShown(answer);
   };
   return { root, load, show, cancel: () => loader.cancel() };
 }
@@ -118,14 +126,18 @@ function partsOf(layers, store, covered_s) {
 }
 
 /**
+ * The largest parts of the slot, and first the one that the pointer is on: a press opens its graph of that slot.
  * @param {import("../draw/layers-painter.js").Layers} shown
  * @param {number} cursor_s
+ * @param {import("./time-canvas.js").Scene} scene
  */
-function numbersAt(shown, cursor_s) {
+function numbersAt(shown, cursor_s, scene) {
   const slot = slotAt(shown.times_s, shown.step_s, cursor_s);
   const sum = slot < 0 ? null : sumsOf(shown)[slot];
   if (sum === null) return `${formatClock(cursor_s)}  no data`;
-  const largest = shown.layers.map(({ label, values }) => ({ label, value: values[slot] ?? 0 })).filter(({ value }) => value > 0).sort((a, b) => b.value - a.value);
+  const pointed = layerAt(shown, scene);
+  const largest = shown.layers.map(({ key, label, values }) => ({ label, value: values[slot] ?? 0, isPointed: key === pointed })).filter(({ value }) => value > 0)
+    .sort((a, b) => Number(b.isPointed) - Number(a.isPointed) || b.value - a.value);
   const words = largest.slice(0, 4).map(({ label, value }) => `${label} ${formatCoresBare(value)}`);
   return [formatClock(shown.times_s[slot]), `${formatCoresBare(sum)} thread-s/s`, ...words].join("  ");
 }

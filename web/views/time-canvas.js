@@ -10,6 +10,8 @@ import { timeOfX } from "../draw/timeline-painter.js";
 import { element } from "./dom.js";
 
 const DRAG_FROM_PX = 4;
+/** So long it takes to see that a click is not the first of two. */
+const DOUBLE_MS = 250;
 
 /**
  * @typedef {{from_s: number, until_s: number, step_s: number}} Span
@@ -23,7 +25,7 @@ const DRAG_FROM_PX = 4;
  *   label: string, height_px: number, signal: AbortSignal, paint: (canvas: HTMLCanvasElement, shown: T, scene: Scene) => void,
  *   numbersAt: (shown: T, cursor_s: number, scene: Scene) => string, choose: (range: import("../core/range.js").Range) => void,
  *   back: () => void, press?: (shown: T, cursor_s: number, scene: Scene) => void,
- * }} asked `press` is a click that drew no range
+ * }} asked `press` is a single click that drew no range
  * @returns {{root: HTMLElement, show: (shown: T) => void, repaint: () => void}}
  */
 export function makeTimeCanvas({ label, height_px, signal, paint, numbersAt, choose, back, press }) {
@@ -72,9 +74,13 @@ export function makeTimeCanvas({ label, height_px, signal, paint, numbersAt, cho
     else if (now.brush || Math.abs(event.clientX - now.down_px) >= DRAG_FROM_PX) now.brush = [now.brush?.[0] ?? now.cursor_s ?? time_s, time_s];
     repaint();
   });
-  canvas.addEventListener("pointerup", () => {
-    const isPress = now.down_px !== null && !now.brush;
-    if (isPress && now.shown && now.cursor_s !== null) press?.(now.shown, now.cursor_s, scene());
+  let pressing = 0;
+  canvas.addEventListener("pointerup", (event) => {
+    const { shown, cursor_s, down_px, brush } = now;
+    now.y_px = event.offsetY;
+    const pressed = scene();
+    clearTimeout(pressing);
+    if (press && shown && cursor_s !== null && down_px !== null && !brush) pressing = setTimeout(() => press(shown, cursor_s, pressed), DOUBLE_MS);
     finish();
   });
   canvas.addEventListener("pointercancel", () => {
@@ -87,7 +93,10 @@ export function makeTimeCanvas({ label, height_px, signal, paint, numbersAt, cho
     now.y_px = null;
     repaint();
   });
-  canvas.addEventListener("dblclick", back);
+  canvas.addEventListener("dblclick", () => {
+    clearTimeout(pressing);
+    back();
+  });
   canvas.addEventListener("keydown", (event) => {
     if (!now.shown || !takeKey(event, now.shown, now, { finish, back })) return;
     event.preventDefault();

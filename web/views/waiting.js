@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A service's waits: where each second went, how long threads waited for a CPU, what they waited for, and who woke them. */
 
-import { SPENT, withheldWords } from "../core/kinds.js";
+import { SPENT, idleShareOf, uninterruptibleShareOf, withheldWords } from "../core/kinds.js";
 import { selectorText } from "../core/selector.js";
 import { formatShare } from "../core/units.js";
+import { getJson } from "../net/api.js";
 import { element, fill, icon } from "./dom.js";
 import { hasChanged, makeGraphPanes } from "./graph-panes.js";
 import { makeLatencyPanel } from "./latency-panel.js";
@@ -18,9 +19,11 @@ import { waitSource } from "./wait-source.js";
  * @typedef {import("./fleet.js").View} View
  */
 
-const SELECTION_KEYS = /** @type {const} */ (["tab", "from", "until", "hosts", "versions", "waits", "idle", "stacks"]);
+const SELECTION_KEYS = /** @type {const} */ (["tab", "from", "until", "hosts", "versions", "waits", "idle", "column", "stacks"]);
 const TIME_KEYS = /** @type {const} */ (["from", "until", "hosts", "versions"]);
 
+const POOLS = "Four threads of a host or more that have one name, stand on one stack and are hardly ever woken. Share of the waits.";
+const UNINTERRUPTIBLE = "Waits that no signal could have ended (state D), mostly for disks. Share of all waits, those for work too. Press to see them alone.";
 const WITHHELD = "Throttled: CPU quotas of cgroups kept threads from running, added up over CPUs. Stolen: the hypervisor ran others while threads were on a CPU.";
 
 /** @type {ReadonlyArray<{stacks: State["stacks"], label: string, title: string}>} */
@@ -44,30 +47,32 @@ export function mountWaiting(place, context) {
   };
   const rows = () => selectionOf(store.get(), store.get().tab === "offcpu" ? { class: store.get().waits } : {});
   const selection = () => {
-    const { tab, idle, stacks } = store.get();
-    return { ...rows(), idle: tab === "offcpu" ? idle : "", stacks };
+    const { tab, idle, column, stacks } = store.get();
+    return { ...rows(), stacks, ...(tab === "offcpu" ? { idle, column } : { idle: "", column: "" }) };
   };
   const withheld = element("p", { class: "is-quiet card-note", title: WITHHELD });
   const second = makeSecondPanel(context, {
     parameters: of("time"),
     ...time,
-    onShown(has, answer) {
-      choices.sayIdle({ isSaid: has });
+    onShown(answer) {
+      choices.sayIdle({ isSaid: idleShareOf(answer) > 0 });
       withheld.textContent = withheldWords(answer);
     },
   });
   const heat = makeLatencyPanel({ title: "Waiting for a CPU", what: "waits", signal, parameters: of("runqueue"), ...time, tools: [withheld], height_px: 216 });
   const strip = makeLossStrip("waits");
   const choices = makeChoices(store);
+  const marks = makeMarks({ store, signal }, rows);
   const body = makeGraphPanes(context, {
     selection,
     selectionKeys: SELECTION_KEYS,
     onAnswer(answer) {
       strip.show(answer.quality);
       choices.sayIdle({ idle: answer.idle });
+      marks.load();
     },
     source: waitSource({ title: "Waits", waited: "waited", none: "No waits in this range." }),
-    tools: [choices.chips, choices.group],
+    tools: [choices.chips, marks.chip, choices.group],
   });
   const head = makeServiceHead(context, { selection: rows, graph: body.graph });
   const upper = element("div", { class: "charts" }, second.root, heat.root);
@@ -92,6 +97,7 @@ export function mountWaiting(place, context) {
     refresh() {
       second.load({ isQuiet: true });
       heat.load({ isQuiet: true });
+      marks.load({ isAnew: true });
       body.refresh();
     },
     unmount() {
@@ -103,13 +109,41 @@ export function mountWaiting(place, context) {
 }
 
 /**
+ * How much of the waits nothing could interrupt: a press shows these alone.
+ * @param {Pick<Context, "store" | "signal">} context
+ * @param {() => import("../net/api.js").Parameters} selection
+ */
+function makeMarks({ store, signal }, selection) {
+  const toggle = () => store.set({ column: store.get().column === "" ? "uninterruptible_ns" : "", at: "" });
+  const chip = element("button", { class: "button is-small chip", type: "button", hidden: true, title: UNINTERRUPTIBLE, onclick: toggle });
+  let said = "";
+  return {
+    chip,
+    /** Read once for each selection, if not `isAnew`. A mark that cannot be read is none. */
+    async load({ isAnew = false } = {}) {
+      const { tab, column } = store.get();
+      const asked = selection();
+      chip.setAttribute("aria-pressed", String(column !== ""));
+      chip.hidden = tab !== "offcpu" || chip.textContent === "";
+      const key = JSON.stringify(asked);
+      if (tab !== "offcpu" || (said === key && !isAnew)) return;
+      said = key;
+      const share = await getJson("columns", asked, signal).then(uninterruptibleShareOf, () => 0);
+      if (said !== key) return;
+      chip.textContent = share > 0 ? `Uninterruptible: ${formatShare(share)}` : "";
+      chip.hidden = share === 0 && column === "";
+    },
+  };
+}
+
+/**
  * What of the waits is looked at: which class, and whose stacks.
  * @param {import("../state/store.js").Store} store
  */
 function makeChoices(store) {
   const chips = element("div", { class: "chips" });
   const idleChip = element("button", { class: "button is-small chip", type: "button", hidden: true, onclick: () => store.set({ idle: store.get().idle === "hide" ? "show" : "hide", at: "" }) });
-  /** Said above the graph only where the chart of all time does not say it. @type {{isSaid: boolean, idle: {share: number, idle: number} | null}} */
+  /** What the chart of all time says is not said again: it knows of pools nothing. @type {{isSaid: boolean, idle: {total: number, idle: number, by: Record<string, number>} | null}} */
   const told = { isSaid: true, idle: null };
   const segments = STACKS.map(({ stacks, label, title }) =>
     element("button", { class: "button toggle", type: "button", title, onclick: () => store.set({ stacks, at: "" }) }, label));
@@ -121,9 +155,12 @@ function makeChoices(store) {
     sayIdle(news) {
       Object.assign(told, news);
       const isShown = store.get().idle !== "hide";
-      idleChip.hidden = told.isSaid || !told.idle || told.idle.idle === 0;
+      const { total = 0, idle = 0, by = {} } = told.idle ?? {};
+      const ns = told.isSaid ? by.alike ?? 0 : idle;
+      idleChip.hidden = ns === 0;
       idleChip.setAttribute("aria-pressed", String(isShown));
-      idleChip.textContent = `Waiting for work ${isShown ? "shown" : "hidden"}: ${formatShare(told.idle?.share ?? 0)}`;
+      idleChip.title = told.isSaid ? POOLS : "";
+      idleChip.textContent = `${told.isSaid ? "Idle pools" : "Waiting for work"} ${isShown ? "shown" : "hidden"}: ${formatShare(ns / Math.max(1, total))}`;
     },
     /** @param {State} state */
     update({ tab, waits, stacks }) {

@@ -52,6 +52,14 @@ test("a part leads to the graph it is made of", () => {
   assert.deepEqual([of("poll").waits, of("poll").idle], [["poll"], "show"]);
 });
 
+test("of waits it is known how much nothing could interrupt", () => {
+  const of = (name, ...values) => ({ name, unit: "ns", merge: "sum", values });
+  const answer = { kind: "offcpu", from_s: 0, until_s: 30, step_s: 10, times_s: [0, 10, 20], columns: [of("count", 7, 2, 3), of("ns", 3 * S, null, S)] };
+  assert.equal(kinds.uninterruptibleShareOf(answer), 0);
+  assert.equal(kinds.uninterruptibleShareOf({ ...answer, columns: [...answer.columns, of("uninterruptible_ns", S, null, 0)] }), 0.25);
+  assert.equal(kinds.uninterruptibleShareOf({ ...answer, columns: [] }), 0);
+});
+
 test("separators are known by name", () => {
   assert.deepEqual(["[woken by]", "[held by]", "[truncated]", "main"].map(kinds.isSeparator), [true, true, false, false]);
 });

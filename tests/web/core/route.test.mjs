@@ -31,6 +31,7 @@ test("everything of a view survives the way through its address", () => {
     group: "thread",
     waits: ["lock", "disk"],
     idle: "show",
+    column: "uninterruptible_ns",
     stacks: "both",
     object: "out 10.0.0.7:5432",
     buckets: "connect",
