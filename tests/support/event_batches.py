@@ -34,11 +34,12 @@ _TIMED = [*_sums("count", "count"), *_sums("ns", "ns"), ("max_ns", "ns", pb.MERG
 WAITS = ("lock", "disk", "net", "pipe", "poll", "sleep", "page", "child", "other")
 KINDS: Mapping[str, Columns] = {
     "offcpu": [*_TIMED, *_sums("count", "observed"), *_sums("ns", "uninterruptible_ns")],
-    "runqueue": [*_TIMED, *_histogram("bucket")],
+    "runqueue": [*_TIMED, *_sums("count", "observed"), *_histogram("bucket")],
     "time": [
         *_sums("count", "switches"),
         *_sums("ns", "cpu_ns", "runnable_ns", *(f"{wait}_ns" for wait in WAITS), "throttled_ns", "steal_ns"),
         ("threads", "count", pb.MERGE_MAX),
+        *_sums("count", "observed"),
     ],
     "lock": [*_TIMED, *_histogram("bucket")],
     "syscall": [*_TIMED, *_histogram("bucket")],

@@ -121,7 +121,8 @@ def _time(chance: random.Random, busy: float, is_bad: bool) -> EventRow:
     }  # fmt: skip
     jitter = {f"{name}_ns": int(value * SECOND * chance.uniform(0.92, 1.08)) for name, value in seconds.items()}
     withheld = {"throttled_ns": int((0.9 * busy + 6 * is_bad) * SECOND), "steal_ns": int(0.2 * busy * SECOND)}
-    return EventRow({"switches": int(23_000 * busy), "threads": 32, **jitter, **withheld}, "checkout")
+    switches = int(23_000 * busy)
+    return EventRow({"switches": switches, "observed": switches, "threads": 32, **jitter, **withheld}, "checkout")
 
 
 def _wait(seconds: float, count: int, **parts: Any) -> EventRow:
@@ -140,7 +141,14 @@ def _pool() -> EventRow:
 
 
 def _time_of_pool() -> EventRow:
-    values = {"cpu_ns": 3 * SECOND, "pipe_ns": 6 * WINDOW_S * SECOND, "poll_ns": 2 * WINDOW_S * SECOND, "switches": 2300, "threads": 9}
+    values = {
+        "cpu_ns": 3 * SECOND,
+        "pipe_ns": 6 * WINDOW_S * SECOND,
+        "poll_ns": 2 * WINDOW_S * SECOND,
+        "switches": 2300,
+        "threads": 9,
+        "observed": 782,
+    }
     return EventRow(values, "gateway")
 
 

@@ -74,9 +74,10 @@ def test_a_press_on_a_bar_opens_the_graph_of_its_part_and_its_time(open_page: Op
     expect(page.get_by_role("tab", name="CPU")).to_have_attribute("aria-selected", "true")
 
 
-def test_pools_of_idle_threads_are_said_to_be_hidden(open_page: Open) -> None:
+def test_pools_are_said_to_be_hidden_and_sums_to_be_estimated(open_page: Open) -> None:
     opened = open_page("/service/gateway?tab=offcpu")
     page = opened.page
+    expect(page.get_by_text("estimated from 34")).to_be_visible()
     page.get_by_role("button", name="Idle pools hidden: 100 %").click()
     opened.wait_until_asked("flamegraph", "idle=show")
     expect(page.locator(".top tbody")).to_contain_text("pool::Worker::take")

@@ -90,6 +90,15 @@ export function idleShareOf(answer) {
 }
 
 /**
+ * Share of the switches of threads that were seen: the rest is estimated from them. 1 where agents do not say.
+ * @param {ColumnsAnswer} answer of kind time
+ */
+export function seenShareOf(answer) {
+  const seen = sumOf(answer, "observed");
+  return seen > 0 ? Math.min(1, seen / Math.max(1, sumOf(answer, "switches"))) : 1;
+}
+
+/**
  * Share of the time of waits in which nothing could interrupt them, not even a signal: mostly for disks.
  * @param {ColumnsAnswer} answer of kind offcpu
  */

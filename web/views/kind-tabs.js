@@ -13,7 +13,7 @@ import { element, fill, icon } from "./dom.js";
  */
 
 /** What another tab does not keep of the state: what was chosen in this one. */
-const FRESH = Object.freeze({ at: "", search: "", sort: "", waits: [], object: "", buckets: "", stacks: /** @type {const} */ (""), idle: /** @type {const} */ ("hide") });
+const FRESH = Object.freeze({ at: "", search: "", sort: "", waits: [], object: "", buckets: "", stacks: /** @type {const} */ (""), idle: /** @type {const} */ ("hide"), column: /** @type {const} */ ("") });
 
 /**
  * @param {import("./fleet.js").Context} context
@@ -35,9 +35,12 @@ export function makeKindTabs({ store, signal }) {
     if (key === asked) return;
     asked = key;
     try {
-      const read = [getJson("kinds", { query: selectorText("cpu", { service: [service] }), from, until }, signal), getJson("agents", { from, until }, signal)];
-      const [answer, { agents }] = await Promise.all(read);
+      const of = { query: selectorText("cpu", { service: [service] }), from, until };
+      const read = [getJson("kinds", of, signal), getJson("agents", { from, until }, signal), getJson("labels/host/values", of, signal)];
+      const [answer, { agents: all }, { values }] = await Promise.all(read);
       if (key !== asked) return;
+      const hosts = new Set(values.map((/** @type {{value: string}} */ { value }) => value));
+      const agents = all.filter((/** @type {{host: string}} */ { host }) => hosts.has(host));
       const withData = answer.kinds.filter((/** @type {{has_data: boolean}} */ each) => each.has_data);
       showKinds(new Set(withData.map((/** @type {{kind: string}} */ each) => each.kind)), TABS.map(({ kinds }) => kindStateWords(kindState(agents, kinds))));
     } catch (error) {

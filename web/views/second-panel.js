@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where the second went: the threads' time over the range as one bar, and over time as stacked ones. Each part leads to its graph. */
 
-import { SPENT, idleShareOf, layersOf, stateOfSpent } from "../core/kinds.js";
+import { SPENT, idleShareOf, layersOf, seenShareOf, stateOfSpent } from "../core/kinds.js";
 import { absoluteRange } from "../core/range.js";
 import { slotAt } from "../core/scale.js";
 import { formatClock, formatCoresBare, formatDuration, formatShare } from "../core/units.js";
@@ -18,6 +18,8 @@ import { makeTimeCanvas } from "./time-canvas.js";
  */
 
 const HEIGHT_PX = 148;
+/** Below this share of switches seen it is said that the rest is estimated. */
+const WHOLLY_SEEN = 0.995;
 /** @type {Readonly<ColumnsAnswer>} */
 const NOTHING = Object.freeze({ kind: "time", from_s: 0, until_s: 1, step_s: 1, times_s: [], columns: [] });
 
@@ -40,7 +42,7 @@ export function makeSecondPanel({ store, signal }, { parameters, choose, back, i
     store.set(stateOfSpent(spent));
   };
   const chart = makeTimeCanvas({ label: "Threads' time over time", height_px: HEIGHT_PX, signal, choose, back, press, paint: paintLayers, numbersAt });
-  const note = element("p", { class: "is-quiet card-note" }, "thread-seconds per second");
+  const note = element("p", { class: "is-quiet card-note" });
   const picture = element("div", { class: "panel-picture" }, ...(isPlain ? [] : [chart.root]), bar, parts);
   const root = element("section", { class: `card panel second-panel${isPlain ? " is-plain" : ""}`, "aria-label": "Where the second went", hidden: isPlain },
     element("div", { class: "card-head" }, element("h2", {}, "Where the second went"), note, chip), picture);
@@ -55,6 +57,9 @@ export function makeSecondPanel({ store, signal }, { parameters, choose, back, i
     chip.hidden = idle === 0;
     chip.setAttribute("aria-pressed", String(isIdleShown));
     chip.textContent = `Waiting for work ${isIdleShown ? "shown" : "hidden"}: ${formatShare(idle)}`;
+    const seen = seenShareOf(shown);
+    note.textContent = seen < WHOLLY_SEEN ? `thread-seconds per second, estimated from ${formatShare(seen)}` : "thread-seconds per second";
+    note.title = seen < WHOLLY_SEEN ? "To spare hosts, threads were watched for a part of the time; what was seen stands for all." : "";
     const covered_s = coveredSeconds(shown);
     fill(bar, ...segmentsOf(layers, store));
     fill(parts, ...partsOf(layers, store, covered_s));

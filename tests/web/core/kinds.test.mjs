@@ -60,6 +60,13 @@ test("of waits it is known how much nothing could interrupt", () => {
   assert.equal(kinds.uninterruptibleShareOf({ ...answer, columns: [] }), 0);
 });
 
+test("of threads it is known how much of their switches was seen", () => {
+  const of = (name, ...values) => ({ name, unit: "count", merge: "sum", values });
+  const answer = { kind: "time", from_s: 0, until_s: 20, step_s: 10, times_s: [0, 10], columns: [of("switches", 700, 300)] };
+  assert.equal(kinds.seenShareOf(answer), 1);
+  assert.equal(kinds.seenShareOf({ ...answer, columns: [...answer.columns, of("observed", 40, 30)] }), 0.07);
+});
+
 test("separators are known by name", () => {
   assert.deepEqual(["[woken by]", "[held by]", "[truncated]", "main"].map(kinds.isSeparator), [true, true, false, false]);
 });
