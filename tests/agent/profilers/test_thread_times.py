@@ -6,6 +6,7 @@ import numpy as np
 from agent.profilers.thread_rows import CPU, FIRST_BUCKET, FIRST_CLASS, RUNNABLE, SWITCHES, Moment, Rows, ThreadState
 from agent.profilers.thread_times import ThreadTimes, ThreadWindow, departed_window, joined
 from agent.profilers.wait_classes import WaitClass
+from tests.support.clocks import LaptopClock
 from tests.support.threads import thread
 
 S = 1_000_000_000
@@ -32,11 +33,17 @@ def test_state_that_lasts_counts_in_each_window_for_as_long_as_that_lasted() -> 
     assert (sums[SLEEP], sums[CPU], sums[SWITCHES]) == (9 * S, S, 1)
 
 
-def test_suspend_is_no_waiting() -> None:
-    """CLOCK_MONOTONIC, by which all is measured, stands still meanwhile: an hour later by the wall clock it is a second later."""
+def test_suspend_is_no_waiting_and_what_comes_after_it_has_its_time() -> None:
+    """A laptop sleeps for eight hours in the middle of a window, and of a thread's sleep."""
+    clock = LaptopClock(monotonic_ns=10 * S, unix_ns=1_780_000_000 * S)
     times = ThreadTimes()
-    _look(times, 10, _asleep(7, since_s=3))
-    assert _look(times, 11, _asleep(7, since_s=3)).sums[0].sum() == S
+    _look(times, clock.monotonic_ns() // S, _asleep(7, since_s=3))
+    clock.run(4 * S)
+    clock.suspend(8 * 3600 * S)
+    clock.run(6 * S)
+    assert _look(times, clock.monotonic_ns() // S, _asleep(7, since_s=3)).sums[0].sum() == 10 * S
+    start_ns, end_ns = (clock.offset().unix_ns(ns) for ns in (10 * S, 20 * S))
+    assert (start_ns, end_ns) == (clock.unix_ns() - 10 * S, (1_780_000_010 + 8 * 3600) * S)
 
 
 def test_states_are_told_apart() -> None:
