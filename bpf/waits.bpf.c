@@ -136,14 +136,17 @@ static __always_inline void come_unseen(struct occupant *occupant, u32 tid)
 	struct wait_settings *setting = wait_settings.lookup(&zero);
 	struct wait_counts *counts = wait_counts.lookup(&zero);
 	struct thread *thread;
+	u64 since_ns = now_ns;
 
 	if (setting && counts && is_gate_open(counts, now_ns)) {
-		leave_unseen(occupant, now_ns, setting);
+		leave_unseen(occupant, now_ns, setting, counts);
 		thread = tid ? threads.lookup(&tid) : 0;
-		if (thread && thread->state != THREAD_RUNNING)
+		if (thread && thread->state == THREAD_RUNNING)
+			since_ns = thread->since_ns; /* it has run since before the programs were attached */
+		else if (thread)
 			switch_in(task, tid, now_ns, setting, counts);
 	}
-	occupy(occupant, task, tid, now_ns);
+	occupy(occupant, task, tid, since_ns);
 }
 
 /* The thread that came back is current: take its stack if its waits were long enough. */

@@ -126,13 +126,21 @@ class ProcessReader:
         return os.access(f"{self._proc_root}/{pid}", os.F_OK)
 
     def is_alive(self, key: ProcessKey) -> bool:
-        """Whether this very process still runs, whichever program: one that waits to be reaped does not."""
+        """Whether this very process still runs, whichever program: not one that waits to be reaped, but one without its main thread."""
         directory = ProcessDirectory.open(self._proc_root, key.pid)
         if directory is None:
             return False
         with directory:
             stat = directory.stat()
-            return stat is not None and not stat.is_dead and is_start(stat, key.start_boot_ns)
+            if stat is None or not is_start(stat, key.start_boot_ns):
+                return False
+            if not stat.is_dead:
+                return True
+            thread = directory.live_thread(self._proc_root)
+            if thread is None:
+                return False
+            with thread:
+                return True
 
     def fixed_pages(self, pid: int) -> int:
         """Mapped.fixed_pages as it is now: one small read, to see whether maps must be read again."""

@@ -53,6 +53,7 @@ THREAD = np.dtype(
         ("crossed_uninterruptible", "<u4"),
         ("voluntary_switches", "<u8"),
         ("stack_since_ns", "<u8"),
+        ("is_class_unknown", "<u8"),
         ("is_provisional", "<u8"),
         ("met_window", "<u8"),  # in which it was there for sure
         ("own", WAIT_STACK),

@@ -3,7 +3,8 @@
 
 A wait for I/O (in_iowait) is disk whatever the call; a wait outside of any call is page: user code touched memory that was not there.
 A futex is lock when what waits for it is one, else poll: condition variables, semaphores and joins wait for work (bpf/shared/futex.h).
-Calls about a descriptor go by the kind of its file: regular disk, pipe pipe, socket net, eventfd and the like poll.
+Calls about a descriptor go by the kind of its file: regular disk, pipe pipe, socket net, eventfd and the like poll; reads of a character
+device (a terminal, /dev/fuse) are poll, all else about one other. Calls with the numbers of 32-bit programs are other.
 """
 
 from collections.abc import Mapping

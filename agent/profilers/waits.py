@@ -106,7 +106,7 @@ class WaitLinks:
             self._links.append(program.open_raw_tracepoint("sched_exit_tp", "on_back"))
 
     def detach(self) -> None:
-        kernel.close(*self._links)
+        kernel.close(*reversed(self._links))  # Who comes back is not told of any longer than who leaves.
         self._links.clear()
 
     def counts(self) -> npt.NDArray[np.void]:

@@ -87,7 +87,18 @@ static __always_inline void begin_thread(struct task_struct *task, u32 tid, stru
 		thread->voluntary_switches = switches;
 		thread->is_uninterruptible = is_uninterruptible(state);
 		thread->wait_class = class_of_task(task, (struct pt_regs *)bpf_task_pt_regs(task), false, thread->is_uninterruptible);
+		thread->is_class_unknown = 0;
 	}
+}
+
+/* The class of a wait whose beginning was not seen, when it goes on and nothing was told of it yet. */
+static __always_inline void find_class(struct task_struct *task, struct thread *thread, struct wait_settings *setting)
+{
+	if (!thread->is_class_unknown || thread->state != THREAD_BLOCKED || thread->since_ns <= setting->reported_ns ||
+	    load_u64(&task->nvcsw) != thread->voluntary_switches)
+		return;
+	thread->wait_class = class_of_task(task, (struct pt_regs *)bpf_task_pt_regs(task), false, thread->is_uninterruptible);
+	thread->is_class_unknown = 0;
 }
 
 static __always_inline void keep_own(struct thread *thread, struct open_walk *walk, u64 user_stack, s16 user_error,
@@ -164,8 +175,10 @@ int bpf_iter__task(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	thread = threads.lookup(&tid);
-	if (thread)
+	if (thread) {
 		thread->met_window = setting->window;
+		find_class(task, thread, setting);
+	}
 	if (!setting->walks_left || !find_home(&home, active_buffer(), SCRATCH_BACK))
 		return 0;
 	if (!thread || !is_wait_without_stack(thread, task, setting)) {

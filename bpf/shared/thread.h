@@ -52,7 +52,7 @@ struct wait_stack {
 	u32 is_kernel_thread;
 };
 
-/* As THREAD in agent/profilers/thread_rows.py: 472 bytes. */
+/* As THREAD in agent/profilers/thread_rows.py: 480 bytes. */
 struct thread {
 	struct process_key process;
 	char comm[COMM_BYTES];
@@ -71,6 +71,7 @@ struct thread {
 	u32 crossed_uninterruptible;
 	u64 voluntary_switches; /* of the task as it began to wait: when there are more, it is not that wait any more */
 	u64 stack_since_ns; /* since_ns of the wait that `own` is of */
+	u64 is_class_unknown; /* that it began to wait was not seen */
 	u64 is_provisional; /* `own` was walked without tables and should be walked again */
 	u64 met_window; /* window in which the task was met by an iterator */
 	struct wait_stack own;
@@ -125,7 +126,7 @@ struct wait_counts {
 	u64 offcpu_busy;   /* waits whose row could not be written for another cause */
 	u64 runqueue_full; /* these two: the same of waits for a CPU */
 	u64 runqueue_busy;
-	u64 unseen;	   /* threads that left a CPU and were not seen to get it: the wait before has no row */
+	u64 unseen;	   /* waits without a row: that a thread got a CPU, or left it, was not seen */
 	u64 period;	   /* of the gate, that `left` is of */
 	u64 left;	   /* events until the gate is shut */
 	u64 slot;	   /* these three: shared/sampling.h */

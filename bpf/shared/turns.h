@@ -7,10 +7,10 @@
 #include "shared/sampling.h"
 #include "shared/wait_class.h"
 
-/* Who has a CPU, as far as it is known. */
+/* Who has a CPU, as far as it is known. It outlives the time that programs are attached for. */
 struct occupant {
 	u64 task; /* struct task_struct, of which nothing is sure but that it was one */
-	u64 since_ns;
+	u64 since_ns; /* as its entry has it */
 	u32 tid; /* 0 when it is idle */
 };
 
@@ -54,8 +54,8 @@ static __always_inline u64 enter(struct thread *thread, u64 now_ns, struct wait_
 
 	if (thread->state == THREAD_BLOCKED && thread->since_ns >= setting->on_since_ns)
 		end_wait(thread, now_ns, setting, counts); /* its wakeup was not seen */
-	if (thread->state == THREAD_RUNNING && thread->since_ns > setting->on_since_ns) {
-		/* That it left was not seen: for the most part it waited, for what is not known. Its row is lost. */
+	if (thread->state == THREAD_RUNNING && thread->since_ns >= setting->on_since_ns) {
+		/* That it left was not seen: it ran for a part of that time, and waited for what is not known. Its row is lost. */
 		thread->sums.class_ns[WAIT_OTHER] += past(now_ns, thread->since_ns);
 		thread->blocked_ns = thread->blocked_whole_ns = thread->blocked_stands_ns = 0;
 		thread->since_ns = now_ns;
@@ -80,25 +80,29 @@ static __always_inline u64 enter(struct thread *thread, u64 now_ns, struct wait_
 	return runnable_ns;
 }
 
+/* A thread has become another program. */
+static __always_inline void become(struct thread *thread, struct task_struct *task, u32 exec_id, struct wait_settings *setting,
+				   struct wait_counts *counts)
+{
+	if (thread->born_window == setting->window) {
+		depart(thread, counts);
+		__builtin_memset(&thread->sums, 0, sizeof(thread->sums));
+	}
+	thread->process.exec_id = exec_id;
+	bpf_probe_read_kernel(&thread->comm, sizeof(thread->comm), &task->comm);
+}
+
 /* The current thread leaves its CPU. */
 static __always_inline void leave(struct thread *thread, struct task_struct *task, u64 now_ns, u64 state, struct wait_settings *setting,
 				  struct wait_counts *counts)
 {
-	u32 exec_id = load_u32(&task->self_exec_id);
-
 	/* That it came was not seen: it ran for a part of that time, and its wait has no row. */
 	if (thread->state != THREAD_RUNNING && thread->state != THREAD_NEW && thread->since_ns > setting->on_since_ns)
 		counts->unseen++;
 	thread->sums.cpu_ns += past(now_ns, later(thread->since_ns, setting->on_since_ns));
 	thread->since_ns = now_ns;
-	if (thread->process.exec_id != exec_id) {
-		if (thread->born_window == setting->window) {
-			depart(thread, counts);
-			__builtin_memset(&thread->sums, 0, sizeof(thread->sums));
-		}
-		thread->process.exec_id = exec_id;
-		bpf_get_current_comm(&thread->comm, sizeof(thread->comm));
-	}
+	if (thread->process.exec_id != load_u32(&task->self_exec_id))
+		become(thread, task, load_u32(&task->self_exec_id), setting, counts);
 	thread->blocked_ns = thread->blocked_whole_ns = thread->blocked_stands_ns = 0;
 #if STACK_AS_IT_LEAVES
 	__builtin_memset(&thread->own, 0, sizeof(thread->own)); /* is of an earlier wait */
@@ -112,6 +116,7 @@ static __always_inline void leave(struct thread *thread, struct task_struct *tas
 		thread->voluntary_switches = load_u64(&task->nvcsw);
 		thread->is_uninterruptible = is_uninterruptible(state);
 		thread->wait_class = class_of_task(task, user_registers(task), true, thread->is_uninterruptible);
+		thread->is_class_unknown = 0;
 	}
 }
 
@@ -129,21 +134,30 @@ static __always_inline u64 state_of(struct bpf_raw_tracepoint_args *ctx)
 #endif
 }
 
-/* Who had the CPU has lost it a moment ago, and no event told. How it left is found in its task: what it waits for is not. */
-static __always_inline void leave_unseen(struct occupant *occupant, u64 now_ns, struct wait_settings *setting)
+/* Who had the CPU has lost it a moment ago, and no event told. How it left is found in its task; what it waits for is looked up at the end
+ * of the window, when it still does (shared/open_waits.h). */
+static __always_inline void leave_unseen(struct occupant *occupant, u64 now_ns, struct wait_settings *setting, struct wait_counts *counts)
 {
 #if !STACK_AS_IT_LEAVES
 	struct task_struct *task = (struct task_struct *)occupant->task;
-	u32 tid = occupant->tid, found_tid = 0, state = TASK_IS_DEAD;
+	u32 tid = occupant->tid, found_tid = 0, on_cpu = 0, exec_id = 0, state = TASK_IS_DEAD;
 	struct thread *thread = tid ? threads.lookup(&tid) : 0;
 
-	if (!thread || thread->state != THREAD_RUNNING || thread->since_ns != occupant->since_ns)
-		return; /* it came back elsewhere meanwhile */
+	/* Another moment: it came back elsewhere. One before programs were attached: its entry is of an earlier time. */
+	if (!thread || thread->state != THREAD_RUNNING || thread->since_ns != later(occupant->since_ns, setting->on_since_ns))
+		return;
 	bpf_probe_read_kernel(&found_tid, sizeof(found_tid), &task->pid);
-	if (found_tid == tid)
+	if (found_tid == tid) {
 		bpf_probe_read_kernel(&state, sizeof(state), &task->__state);
-	thread->sums.cpu_ns += past(now_ns, later(thread->since_ns, setting->on_since_ns));
+		bpf_probe_read_kernel(&on_cpu, sizeof(on_cpu), &task->on_cpu);
+		bpf_probe_read_kernel(&exec_id, sizeof(exec_id), &task->self_exec_id);
+	}
+	if (on_cpu)
+		return; /* it has another CPU */
+	thread->sums.cpu_ns += past(now_ns, thread->since_ns);
 	thread->since_ns = now_ns;
+	if (found_tid == tid && thread->process.exec_id != exec_id)
+		become(thread, task, exec_id, setting, counts);
 	thread->blocked_ns = thread->blocked_whole_ns = thread->blocked_stands_ns = 0;
 	if (state & TASK_IS_DEAD) {
 		thread->state = THREAD_DEAD;
@@ -154,6 +168,7 @@ static __always_inline void leave_unseen(struct occupant *occupant, u64 now_ns, 
 		thread->voluntary_switches = kernel_u64(&task->nvcsw);
 		thread->is_uninterruptible = is_uninterruptible(state);
 		thread->wait_class = WAIT_OTHER;
+		thread->is_class_unknown = 1;
 	}
 #endif
 }

@@ -10,6 +10,11 @@
 
 enum {
 	CALLS = 512,
+	CALL_READ = 0,
+	CALL_PREAD = 17,
+	CALL_READV = 19,
+	CALL_PREADV = 295,
+	CALL_PREADV2 = 327,
 	FILE_TYPE_MASK = 0170000, /* S_IFMT and what follows: include/uapi/linux/stat.h */
 	FILE_PIPE = 0010000,
 	FILE_CHARACTER = 0020000,
@@ -33,7 +38,13 @@ static __always_inline bool is_uninterruptible(u64 state)
 	return (state & (TASK_IS_UNINTERRUPTIBLE | TASK_HAS_NO_LOAD)) == TASK_IS_UNINTERRUPTIBLE;
 }
 
-static __always_inline u32 class_of_file(struct task_struct *task, u32 descriptor)
+/* Calls that take what somebody else has to bring: numbers of arch/x86/entry/syscalls/syscall_64.tbl. */
+static __always_inline bool is_read(u64 call)
+{
+	return call == CALL_READ || call == CALL_PREAD || call == CALL_READV || call == CALL_PREADV || call == CALL_PREADV2;
+}
+
+static __always_inline u32 class_of_file(struct task_struct *task, u64 call, u32 descriptor)
 {
 	struct files_struct *files = (struct files_struct *)load_u64(&task->files);
 	struct fdtable *table = (struct fdtable *)load_u64(&files->fdt);
@@ -57,6 +68,7 @@ static __always_inline u32 class_of_file(struct task_struct *task, u32 descripto
 	case FILE_DIRECTORY:
 		return WAIT_DISK;
 	case FILE_CHARACTER: /* a terminal, or a device that gives work, such as /dev/fuse */
+		return is_read(call) ? WAIT_POLL : WAIT_OTHER;
 	case NO_TYPE:
 		return WAIT_POLL;
 	default:
@@ -102,7 +114,7 @@ static __always_inline u32 class_of_task(struct task_struct *task, struct pt_reg
 	known = call < CALLS ? call_classes.lookup(&number) : 0;
 	if (!known)
 		return WAIT_OTHER;
-	return *known == WAIT_BY_FILE ? class_of_file(task, load_u64(&regs->di)) : *known;
+	return *known == WAIT_BY_FILE ? class_of_file(task, call, load_u64(&regs->di)) : *known;
 }
 
 #endif

@@ -9,7 +9,7 @@ import pytest
 from agent.kernel import program as kernel
 from agent.profilers.suite import Suite
 from agent.profilers.waits import _HOOKS, WaitsProfiler
-from tests.bpf.test_waits import DEADLINE_S, Seen, asleep_and_measured, measuring, near, only_wait, run
+from tests.bpf.test_waits import DEADLINE_S, WINDOW_S, Seen, asleep_and_measured, measuring, near, only_wait, run
 from tests.support.programs import Programs
 
 
@@ -52,5 +52,23 @@ def test_waits_are_whole_when_no_switch_is_traced(header_directory: Path, progra
     napped_ns = seen.ns_below(programs.functions("waits")["nap"], b"waits")
     assert near(napped_ns + times["runnable_ns"], truth["waited_ns"])
     assert asleep["count"] >= 60
-    assert times["other_ns"] >= napped_ns  # what it waited for is not known
+    assert times["other_ns"] + times["sleep_ns"] >= napped_ns  # what it waited for is known of waits that reach a window's end
     assert times["cpu_ns"] < 0.1 * truth["waited_ns"]
+
+
+@pytest.mark.exact
+def test_what_a_wait_is_for_is_found_while_it_lasts(header_directory: Path, programs: Programs) -> None:
+    with measuring(header_directory) as suite:
+        if "bpf_iter__task" not in suite.cpu.instructions():
+            pytest.skip("threads cannot be asked before Linux 6.15")
+        stop_tracing_switches(suite)
+        with programs.running("waits", "sleeps") as process:  # until it is sent a letter it reads a pipe
+            until = time.monotonic() + DEADLINE_S
+            while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text() and time.monotonic() < until:
+                time.sleep(0.01)
+            time.sleep(WINDOW_S)
+            seen = Seen(process.pid, [suite.drain()])
+    times = seen.sums("time")
+    assert seen.classes(b"waits")[b"pipe"] >= WINDOW_S * 1e9 * 0.95
+    assert times["pipe_ns"] >= WINDOW_S * 1e9 * 0.95
+    assert times["cpu_ns"] < times["pipe_ns"] / 10

@@ -90,12 +90,14 @@ export function idleShareOf(answer) {
 }
 
 /**
- * Share of the switches of threads that were seen: the rest is estimated from them. 1 where agents do not say.
+ * Share of the switches of threads that were seen: the rest is estimated from them. Slots in which agents do not say are left out.
  * @param {ColumnsAnswer} answer of kind time
  */
-export function seenShareOf(answer) {
-  const seen = sumOf(answer, "observed");
-  return seen > 0 ? Math.min(1, seen / Math.max(1, sumOf(answer, "switches"))) : 1;
+export function seenShareOf({ columns }) {
+  const [switches, observed] = ["switches", "observed"].map((column) => columns.find(({ name }) => name === column)?.values ?? []);
+  const isSaid = (/** @type {unknown} */ _, /** @type {number} */ at) => (observed[at] ?? 0) > 0;
+  const sum = (/** @type {Array<number | null>} */ values) => values.filter(isSaid).reduce((/** @type {number} */ total, value) => total + (value ?? 0), 0);
+  return sum(observed) > 0 ? Math.min(1, sum(observed) / Math.max(1, sum(switches))) : 1;
 }
 
 /**

@@ -35,12 +35,14 @@ export function makeKindTabs({ store, signal }) {
     if (key === asked) return;
     asked = key;
     try {
-      const of = { query: selectorText("cpu", { service: [service] }), from, until };
-      const read = [getJson("kinds", of, signal), getJson("agents", { from, until }, signal), getJson("labels/host/values", of, signal)];
-      const [answer, { agents: all }, { values }] = await Promise.all(read);
+      const of = (/** @type {string} */ kind) => ({ query: selectorText(kind, { service: [service] }), from, until });
+      // A host on which the service did nothing but wait has no samples, and one whose agent sends no times may have some.
+      const hostsOf = (/** @type {string} */ kind) => getJson("labels/host/values", of(kind), signal).catch(() => ({ values: [] }));
+      const read = [getJson("kinds", of("cpu"), signal), getJson("agents", { from, until }, signal), hostsOf("time"), hostsOf("cpu")];
+      const [answer, { agents: all }, ...found] = await Promise.all(read);
       if (key !== asked) return;
-      const hosts = new Set(values.map((/** @type {{value: string}} */ { value }) => value));
-      const agents = all.filter((/** @type {{host: string}} */ { host }) => hosts.has(host));
+      const hosts = new Set(found.flatMap(({ values }) => values).map((/** @type {{value: string}} */ { value }) => value));
+      const agents = all.filter((/** @type {{host: string}} */ { host }) => hosts.size === 0 || hosts.has(host));
       const withData = answer.kinds.filter((/** @type {{has_data: boolean}} */ each) => each.has_data);
       showKinds(new Set(withData.map((/** @type {{kind: string}} */ each) => each.kind)), TABS.map(({ kinds }) => kindStateWords(kindState(agents, kinds))));
     } catch (error) {

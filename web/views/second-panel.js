@@ -26,7 +26,7 @@ const NOTHING = Object.freeze({ kind: "time", from_s: 0, until_s: 1, step_s: 1, 
 /**
  * @param {import("./fleet.js").Context} context
  * @param {{
- *   parameters: () => import("../net/api.js").Parameters, choose: (range: import("../core/range.js").Range) => void, back: () => void,
+ *   parameters: () => import("../net/api.js").Parameters, choose: (range: import("../core/range.js").Range, more?: Partial<State>) => void, back: () => void,
  *   isPlain?: boolean, onShown?: (answer: ColumnsAnswer) => void,
  * }} asked with `isPlain` there is the bar alone, and nothing at all without data
  */
@@ -38,8 +38,7 @@ export function makeSecondPanel({ store, signal }, { parameters, choose, back, i
     const spent = SPENT.find(({ key }) => key === layerAt(layers, scene));
     const from_s = layers.times_s[slotAt(layers.times_s, layers.step_s, cursor_s)];
     if (!spent) return;
-    choose(absoluteRange(from_s, Math.min(from_s + layers.step_s, layers.until_s)));
-    store.set(stateOfSpent(spent));
+    choose(absoluteRange(from_s, Math.min(from_s + layers.step_s, layers.until_s)), stateOfSpent(spent));
   };
   const chart = makeTimeCanvas({ label: "Threads' time over time", height_px: HEIGHT_PX, signal, choose, back, press, paint: paintLayers, numbersAt });
   const note = element("p", { class: "is-quiet card-note" });

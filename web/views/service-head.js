@@ -33,11 +33,12 @@ const brushTrails = new WeakMap();
 /**
  * @param {import("../state/store.js").Store} store
  * @param {import("../core/range.js").Range} range
+ * @param {Partial<State>} [more] what else changes with it
  */
-export function brushed(store, range) {
+export function brushed(store, range, more = {}) {
   const { from, until } = store.get();
   brushTrails.set(store, [...(brushTrails.get(store) ?? []), { from, until }]);
-  store.set({ ...range, live: false });
+  store.set({ ...range, live: false, ...more });
   toast("Double click the timeline to go back.");
 }
 

@@ -11,7 +11,7 @@ import { element } from "./dom.js";
 
 const DRAG_FROM_PX = 4;
 /** So long it takes to see that a click is not the first of two. */
-const DOUBLE_MS = 250;
+const DOUBLE_MS = 350;
 
 /**
  * @typedef {{from_s: number, until_s: number, step_s: number}} Span
@@ -60,7 +60,10 @@ export function makeTimeCanvas({ label, height_px, signal, paint, numbersAt, cho
     if (brush) choose(absoluteRange(Math.min(...brush), Math.max(...brush)));
     repaint();
   };
+  let pressing = 0;
+  signal.addEventListener("abort", () => clearTimeout(pressing));
   canvas.addEventListener("pointerdown", (event) => {
+    clearTimeout(pressing);
     if (!now.shown || event.button !== 0) return;
     canvas.setPointerCapture(event.pointerId);
     now.down_px = event.clientX;
@@ -74,7 +77,6 @@ export function makeTimeCanvas({ label, height_px, signal, paint, numbersAt, cho
     else if (now.brush || Math.abs(event.clientX - now.down_px) >= DRAG_FROM_PX) now.brush = [now.brush?.[0] ?? now.cursor_s ?? time_s, time_s];
     repaint();
   });
-  let pressing = 0;
   canvas.addEventListener("pointerup", (event) => {
     const { shown, cursor_s, down_px, brush } = now;
     now.y_px = event.offsetY;

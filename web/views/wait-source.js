@@ -46,7 +46,7 @@ export function waitSource({ title, waited, none, isOfWaits = true }) {
  * @param {string} none
  */
 function emptyWords(answer, store, none) {
-  const { waits, object, idle } = store.get();
+  const { waits, object, idle, column } = store.get();
   const offer = (/** @type {string} */ label, /** @type {() => void} */ run) => element("p", {}, element("button", { class: "button is-primary", type: "button", onclick: run }, label));
   if (answer.idle && answer.idle.idle > 0 && idle === "hide") {
     return [
@@ -54,6 +54,9 @@ function emptyWords(answer, store, none) {
       element("p", { class: "message-hint" }, `${formatDuration(answer.idle.idle)} of threads that had nothing to do are hidden.`),
       offer("Show waiting for work", () => store.set({ idle: "show", at: "" })),
     ];
+  }
+  if (column !== "") {
+    return [element("p", { class: "message-title" }, "No waits here were uninterruptible."), offer("Show all waits", () => store.set({ column: "", at: "" }))];
   }
   if (waits.length > 0 || object !== "") {
     return [element("p", { class: "message-title" }, none), offer("Show all", () => store.set({ waits: [], object: "", at: "" }))];

@@ -40,7 +40,7 @@ const STACKS = [
  */
 export function mountWaiting(place, context) {
   const { store, signal } = context;
-  const time = { choose: (/** @type {import("../core/range.js").Range} */ range) => brushed(store, range), back: () => unbrushed(store) };
+  const time = { choose: (/** @type {import("../core/range.js").Range} */ range, /** @type {Partial<State>} */ more = {}) => brushed(store, range, more), back: () => unbrushed(store) };
   const of = (/** @type {string} */ kind) => () => {
     const { service, hosts, versions, from, until } = store.get();
     return { query: selectorText(kind, { service: [service], host: hosts, version: versions }), from, until };
@@ -80,6 +80,7 @@ export function mountWaiting(place, context) {
   const showControls = (/** @type {State} */ state) => {
     head.update(state);
     choices.update(state);
+    marks.show();
   };
   showControls(store.get());
   second.load();
@@ -116,22 +117,27 @@ export function mountWaiting(place, context) {
 function makeMarks({ store, signal }, selection) {
   const toggle = () => store.set({ column: store.get().column === "" ? "uninterruptible_ns" : "", at: "" });
   const chip = element("button", { class: "button is-small chip", type: "button", hidden: true, title: UNINTERRUPTIBLE, onclick: toggle });
-  let said = "";
+  let said = "", asks = 0, share = 0;
+  const show = () => {
+    const { tab, column } = store.get();
+    chip.hidden = tab !== "offcpu" || (share === 0 && column === "");
+    chip.setAttribute("aria-pressed", String(column !== ""));
+    chip.textContent = `Uninterruptible: ${formatShare(share)}`;
+  };
   return {
     chip,
+    show,
     /** Read once for each selection, if not `isAnew`. A mark that cannot be read is none. */
     async load({ isAnew = false } = {}) {
-      const { tab, column } = store.get();
       const asked = selection();
-      chip.setAttribute("aria-pressed", String(column !== ""));
-      chip.hidden = tab !== "offcpu" || chip.textContent === "";
       const key = JSON.stringify(asked);
-      if (tab !== "offcpu" || (said === key && !isAnew)) return;
+      if (store.get().tab !== "offcpu" || (said === key && !isAnew)) return;
       said = key;
-      const share = await getJson("columns", asked, signal).then(uninterruptibleShareOf, () => 0);
-      if (said !== key) return;
-      chip.textContent = share > 0 ? `Uninterruptible: ${formatShare(share)}` : "";
-      chip.hidden = share === 0 && column === "";
+      const ask = ++asks;
+      const found = await getJson("columns", asked, signal).then(uninterruptibleShareOf, () => 0);
+      if (ask !== asks) return;
+      share = found;
+      show();
     },
   };
 }

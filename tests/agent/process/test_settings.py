@@ -3,7 +3,10 @@
 
 import os
 import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 from agent.process.settings import ProcessSettings, process_count, settings_for
 from agent.process.table import ProcessTable
@@ -37,5 +40,21 @@ def test_one_that_waits_to_be_reaped_has_exited() -> None:
         assert child.stdin
         child.stdin.close()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert found.get(key).service == b"[exited]"
+    found.close()
+
+
+def test_one_whose_main_thread_alone_has_ended_has_not_exited() -> None:
+    program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); ctypes.CDLL(None).syscall(60, 0)"
+    found = ProcessTable(replace(ProcessSettings(), new_burst=0, new_per_s=0))
+    with subprocess.Popen([sys.executable, "-c", program]) as child:
+        key = key_of(child.pid)
+        until = time.monotonic() + 60
+        while ") Z " not in Path(f"/proc/{child.pid}/stat").read_text():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert found.get(key).service == b"[unread]"
+        child.kill()
+        child.wait()
         assert found.get(key).service == b"[exited]"
     found.close()

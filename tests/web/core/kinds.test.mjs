@@ -65,6 +65,7 @@ test("of threads it is known how much of their switches was seen", () => {
   const answer = { kind: "time", from_s: 0, until_s: 20, step_s: 10, times_s: [0, 10], columns: [of("switches", 700, 300)] };
   assert.equal(kinds.seenShareOf(answer), 1);
   assert.equal(kinds.seenShareOf({ ...answer, columns: [...answer.columns, of("observed", 40, 30)] }), 0.07);
+  assert.equal(kinds.seenShareOf({ ...answer, columns: [...answer.columns, of("observed", 0, 30)] }), 0.1);
 });
 
 test("separators are known by name", () => {
