@@ -136,9 +136,10 @@ def record_command(
 @click.option("--format", "wanted", type=_FORMATS, default=Format.TOP.value, show_default=True)
 @click.option("--by", type=_BY, default=None, help="What a row or frame stands for; calls, locks and peers need not say.")
 @click.option("--idle", type=click.Choice([str(idle) for idle in Idle]), default=None, help="Waits for work: hidden if not said.")
+@click.option("--column", default="", help="What of the kind is added up, such as uninterruptible_ns of waits.")
 @with_operators
 def query_command(
-    selector: str, from_: str, until: str, url: str, wanted: str, by: str | None, idle: str | None, **operators: object
+    selector: str, from_: str, until: str, url: str, wanted: str, by: str | None, idle: str | None, column: str, **operators: object
 ) -> None:
     """Ask a server what its page shows: functions, calls, locks, folded stacks or JSON of SELECTOR.
 
@@ -146,7 +147,8 @@ def query_command(
     """
     with errors_in_words():
         unit = by if by in UNITS else ""
-        ask = ask_about(selector, Format(wanted), by or "", idle or "").with_more(operator_parameters(operators, unit or ""))
+        more = operator_parameters(operators, unit or "") | ({"column": column} if column else {})
+        ask = ask_about(selector, Format(wanted), by or "", idle or "").with_more(more)
         body = api_at(url).get(ask.path, query=selector, **{"from": from_}, until=until, **ask.parameters)
         write_answer(body, Format(wanted), None)
 

@@ -26,7 +26,8 @@ export function makeShareMenu(store, { selection, address, pinnedRange }) {
     const range = `--from ${from}${until === "now" ? "" : ` --until ${until}`}`;
     const state = store.get();
     const idle = state.idle === "hide" ? "" : ` --idle ${state.idle}`;
-    copyText(`emberwatch query ${shellWord(query)} ${range}${idle}${operatorOptions(state)} --format top`, "Command copied.");
+    const column = state.column === "" ? "" : ` --column ${state.column}`;
+    copyText(`emberwatch query ${shellWord(query)} ${range}${idle}${column}${operatorOptions(state)} --format top`, "Command copied.");
     popover.close();
   };
   const download = (/** @type {string} */ format, /** @type {string} */ name) => {

@@ -73,3 +73,17 @@ def test_files_have_threads_and_no_other_label(tmp_path: Path) -> None:
     assert done.exit_code != 0
     assert "stacks of a file have a thread and no 'host'" in done.output
     assert CliRunner().invoke(commands.main, ["diff", str(file), str(file), "--group", "thread"]).exit_code == 0
+
+
+@pytest.mark.parametrize("wanted", ["folded", "json"])
+def test_what_is_added_up_may_be_another_column(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: list[str] = []
+
+    class Listening(AppApi):
+        def get(self, path: str, **parameters: str) -> bytes:
+            asked_for.append(parameters.get("column", ""))
+            return b"{}"
+
+    monkeypatch.setattr(commands, "api_at", Listening)
+    done = CliRunner().invoke(commands.main, ["query", "offcpu{}", "--column", "uninterruptible_ns", "--format", wanted])
+    assert (done.exit_code, asked_for) == (0, ["uninterruptible_ns"])
