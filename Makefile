@@ -26,7 +26,7 @@ bench: $(VENV)/bench-installed
 
 # Two versions of a service on this machine, live: some minutes, ends by itself.
 soak: $(VENV)/test-installed
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/soak/live_deploy.py
+	$(BIN)/python -m pytest -q -p no:cacheprovider -o faulthandler_timeout=3600 tests/soak/live_deploy.py
 
 # Damaged input for everything that reads files of others, 100,000 mutations in about a quarter of an hour. MUTATIONS=1000 for fewer.
 fuzz: $(VENV)/test-installed

@@ -2,6 +2,8 @@
 """Where the time of threads goes when switches are not traced, on the real kernel: what their end, or the next thread, tells of them."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,16 @@ def stop_tracing_switches(suite: Suite) -> None:
     profiler = suite._groups[-1][1]
     assert isinstance(profiler, WaitsProfiler)
     kernel.close(profiler._links._links.pop(_HOOKS.index(("sched_switch", "on_switch"))))
+
+
+@contextmanager
+def no_switch_traced(header_directory: Path) -> Iterator[Suite]:
+    """What is measured from before programs of the test begin."""
+    with measuring(header_directory) as suite:
+        if "bpf_iter__task" not in suite.cpu.instructions():
+            pytest.skip("who has a CPU is told by switches alone before Linux 6.15")
+        stop_tracing_switches(suite)
+        yield suite
 
 
 def times_left(pid: int) -> int:
@@ -43,10 +55,7 @@ def test_wait_is_whole_when_the_switch_that_ends_it_is_not_traced(header_directo
 
 @pytest.mark.exact
 def test_waits_are_whole_when_no_switch_is_traced(header_directory: Path, programs: Programs) -> None:
-    with measuring(header_directory) as suite:
-        if "bpf_iter__task" not in suite.cpu.instructions():
-            pytest.skip("who has come back is told by switches alone before Linux 6.15")
-        stop_tracing_switches(suite)
+    with no_switch_traced(header_directory) as suite:
         seen, truth = run(suite, programs, "sleeps")
     asleep, times = seen.sums("offcpu", b"waits"), seen.sums("time")
     napped_ns = seen.ns_below(programs.functions("waits")["nap"], b"waits")
@@ -58,16 +67,13 @@ def test_waits_are_whole_when_no_switch_is_traced(header_directory: Path, progra
 
 @pytest.mark.exact
 def test_what_a_wait_is_for_is_found_while_it_lasts(header_directory: Path, programs: Programs) -> None:
-    with measuring(header_directory) as suite:
-        if "bpf_iter__task" not in suite.cpu.instructions():
-            pytest.skip("threads cannot be asked before Linux 6.15")
-        stop_tracing_switches(suite)
-        with programs.running("waits", "sleeps") as process:  # until it is sent a letter it reads a pipe
-            until = time.monotonic() + DEADLINE_S
-            while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text() and time.monotonic() < until:
-                time.sleep(0.01)
-            time.sleep(WINDOW_S)
-            seen = Seen(process.pid, [suite.drain()])
+    # Until it is sent a letter it reads a pipe.
+    with no_switch_traced(header_directory) as suite, programs.running("waits", "sleeps") as process:
+        until = time.monotonic() + DEADLINE_S
+        while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text() and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(WINDOW_S)
+        seen = Seen(process.pid, [suite.drain()])
     times = seen.sums("time")
     assert seen.classes(b"waits")[b"pipe"] >= WINDOW_S * 1e9 * 0.95
     assert times["pipe_ns"] >= WINDOW_S * 1e9 * 0.95
