@@ -25,9 +25,9 @@ ENOUGH_SAMPLES = 400
 DEADLINE_S = 60
 KINDS = ("cpu", "runqueue", "time", "syscall")
 WINDOW_S = 0.5
-MIXED_SHARE = 0.1 if IS_EMULATED else 0.01
+NAMED_SHARE, MIXED_SHARE = (0.85, 0.15) if IS_EMULATED else (0.95, 0.01)
 """An exec is not over in one instant: for a moment the old program's files are gone and its number is not. In a guest of tests/kernels it
-takes a good part of 10 ms: seen were 4 %."""
+takes a good part of 10 ms: seen were 4 to 6 % that are mixed up."""
 
 
 def test_lives_of_10_ms_are_called_by_their_names(header_directory: Path, programs: Programs, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_lives_of_10_ms_are_called_by_their_names(header_directory: Path, progra
         # Rows of some kinds are of a whole process and have no thread name.
         named = sum(count for (comm, service), count in rows.items() if service in ([right.get(comm)] if comm else right.values()))
         mixed = {row for row in rows if row[0] in right and row[1] != right[row[0]] and not row[1].startswith(b"[")}
-        assert named >= 0.95 * total > 0, (kind, rows)
+        assert named >= NAMED_SHARE * total > 0, (kind, rows)
         assert sum(rows[row] for row in mixed) <= MIXED_SHARE * total, (kind, rows)
 
 
