@@ -159,7 +159,7 @@ CASES: dict[str, tuple[str, ...]] = {
     # Mangled names of all kinds, and hostile ones.
     "C44": (
         f"{SYMBOLS}/test_demangle.py::test_golden_names",
-        f"{SYMBOLS}/test_demangle.py::test_hostile_names_take_no_time",
+        f"{SYMBOLS}/test_demangle.py::test_hostile_names_come_to_an_end",
         "server/profile/test_packages.py::test_type_arguments_of_go_are_left_out",
         f"{SYMBOLS}/test_jit.py::test_jvm_descriptors_are_made_readable_and_nothing_else",
     ),

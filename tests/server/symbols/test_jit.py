@@ -32,7 +32,7 @@ def test_kind_of_code_by_name(name: str, code: CodeKind) -> None:
     assert jit_code(name) == code
 
 
-def test_a_hostile_name_costs_no_time() -> None:
+def test_a_hostile_name_comes_to_an_end() -> None:
     for name in ("a/" * 2000, "a." * 2000, "a" * 4000, "$" * 4000, "L" + "a/" * 2000, "a.b " * 1000, "x.js" * 1000, "[" * 4000):
         jit_code(name)
 
