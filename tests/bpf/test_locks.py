@@ -140,9 +140,9 @@ def test_waits_for_a_mutex_are_timed_and_its_holder_is_named(
     values = {column.name: int(column.values[rows].sum()) for column in drain.columns}
     longest_ns = int(drain.columns[2].values[rows].max())
     assert set(drain.keys["comm"][rows]) == {b"waiter3"}
-    # A waiter that was kept off the CPU until the lock was free again has not waited.
-    assert 0.9 * ROUNDS <= values["count"] <= ROUNDS
-    # And before 6.15 the end of one is missed where the kernel does not trace the switch.
+    # A waiter that was kept off the CPU until the lock was free again has not waited, and before 6.15 the end of a wait is missed where the
+    # kernel does not trace the switch: on a busy host 3 of 23. Time that is missing beyond that is told below.
+    assert 0.75 * ROUNDS <= values["count"] <= ROUNDS
     missing_ns = (ROUNDS - values["count"]) * longest_ns
     assert values["ns"] + missing_ns >= 0.95 * waited_ns - SLACK_NS
     assert values["ns"] <= 1.05 * waited_ns + SLACK_NS
