@@ -4,7 +4,7 @@
 # to the folder $1: those of the system stay as they are.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
-lists=$(realpath -m "$1")
+folder=$(realpath -m "$1")
 fail() {
 	echo "$1" >&2
 	exit 1
@@ -23,9 +23,9 @@ if ! command -v qemu-system-x86_64 >/dev/null; then
 	is_new && exit 0
 fi
 echo "install      qemu-system-x86 of $VERSION_CODENAME-backports"
-mkdir -p "$lists/partial"
-printf 'deb %s %s main\n' "$(repository)" "$VERSION_CODENAME" "$(repository)" "$VERSION_CODENAME-backports" >"$lists/sources.list"
-set -- -qq -o "Dir::Etc::sourcelist=$lists/sources.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State::lists=$lists"
+mkdir -p "$folder/lists/partial"  # apt clears what it does not know out of its lists
+printf 'deb %s %s main\n' "$(repository)" "$VERSION_CODENAME" "$(repository)" "$VERSION_CODENAME-backports" >"$folder/sources.list"
+set -- -qq -o "Dir::Etc::sourcelist=$folder/sources.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State::lists=$folder/lists"
 apt-get "$@" update
 apt-get "$@" install -y --no-install-recommends -t "$VERSION_CODENAME-backports" qemu-system-x86 >/dev/null
 is_new || fail "the newest QEMU that $VERSION_CODENAME offers is too old: install QEMU 10 or newer, then run make again"
