@@ -11,7 +11,7 @@ import pytest
 from agent.kernel import program as kernel
 from agent.profilers.suite import Suite
 from agent.profilers.waits import _HOOKS, WaitsProfiler
-from tests.bpf.test_waits import DEADLINE_S, WINDOW_S, Seen, asleep_and_measured, measuring, near, only_wait, run
+from tests.bpf.test_waits import DEADLINE_S, WINDOW_S, Seen, asleep_and_measured, measuring, near, only_wait, run, until_it_waits
 from tests.support.programs import Programs
 
 
@@ -47,7 +47,8 @@ def test_wait_is_whole_when_the_switch_that_ends_it_is_not_traced(header_directo
         process.stdin.write("\n")
         process.stdin.flush()
         until = time.monotonic() + DEADLINE_S
-        while times_left(process.pid) == left and time.monotonic() < until:  # When it has slept again it was back.
+        while times_left(process.pid) == left:  # When it has slept again it was back.
+            assert time.monotonic() < until, "the program does not come back"
             time.sleep(0.01)
         seen = Seen(process.pid, [suite.drain()])
     assert only_wait(seen)["user_stack"] != 0
@@ -69,10 +70,8 @@ def test_waits_are_whole_when_no_switch_is_traced(header_directory: Path, progra
 def test_what_a_wait_is_for_is_found_while_it_lasts(header_directory: Path, programs: Programs) -> None:
     # Until it is sent a letter it reads a pipe.
     with no_switch_traced(header_directory) as suite, programs.running("waits", "sleeps") as process:
-        until = time.monotonic() + DEADLINE_S
-        while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text() and time.monotonic() < until:
-            time.sleep(0.01)
-        time.sleep(WINDOW_S)
+        until_it_waits(process)
+        time.sleep(WINDOW_S)  # the wait that is measured
         seen = Seen(process.pid, [suite.drain()])
     times = seen.sums("time")
     assert seen.classes(b"waits")[b"pipe"] >= WINDOW_S * 1e9 * 0.95

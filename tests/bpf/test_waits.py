@@ -256,14 +256,19 @@ def test_two_on_one_cpu_wait_for_it_half_of_the_time(suite: Suite, programs: Pro
     assert truth["wall_ns"] * (1 - TOLERANCE) - 10 * SLACK_NS <= spent_ns <= truth["wall_ns"] * (1 + TOLERANCE) + around_ns
 
 
+def until_it_waits(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> None:
+    """Until the program `waits` reads what it is to be sent."""
+    until = time.monotonic() + DEADLINE_S
+    while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text():
+        assert time.monotonic() < until, "the program does not wait"
+        time.sleep(0.01)
+
+
 @contextmanager
 def asleep_and_measured(header_directory: Path, programs: Programs) -> Iterator[tuple["subprocess.Popen[str]", Suite]]:
     """A program that waited for the first letter that it is sent before it was measured, and does so for a window's time."""
-    until = time.monotonic() + DEADLINE_S
     with programs.running("waits", "sleeps") as process:
-        while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text():
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until_it_waits(process)
         with measuring(header_directory) as suite:
             if "bpf_iter__task" not in suite.cpu.instructions():
                 pytest.skip("threads cannot be asked, and are not met coming back, before Linux 6.15")
@@ -322,10 +327,8 @@ def test_read_of_a_terminal_is_waiting_for_work(suite: Suite, programs: Programs
     suite.drain()
     with subprocess.Popen([str(programs.path("waits")), "sleeps"], stdin=theirs, stdout=subprocess.DEVNULL) as process:
         try:
-            until = time.monotonic() + DEADLINE_S
-            while "(waits) S" not in Path(f"/proc/{process.pid}/stat").read_text() and time.monotonic() < until:
-                time.sleep(0.01)
-            time.sleep(WINDOW_S)
+            until_it_waits(process)
+            time.sleep(WINDOW_S)  # the wait that is measured
             seen = Seen(process.pid, [suite.drain()])
         finally:
             process.kill()

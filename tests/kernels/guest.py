@@ -55,10 +55,7 @@ def run_guest(boot: Boot, script: str, out: Path, limit_s: float) -> GuestEnd:
     console = out / "console.txt"
     start = time.monotonic()
     try:
-        with (
-            console.open("wb") as output,
-            subprocess.Popen(command(boot, out), stdin=subprocess.DEVNULL, stdout=output) as machine,
-        ):
+        with console.open("wb") as output, subprocess.Popen(command(boot, out), stdin=subprocess.DEVNULL, stdout=output) as machine:
             try:
                 machine.wait(limit_s)
             finally:
