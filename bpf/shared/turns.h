@@ -14,10 +14,10 @@ struct occupant {
 	u32 tid; /* 0 when it is idle */
 };
 
-static __always_inline void occupy(struct occupant *occupant, struct task_struct *task, u32 tid, u64 now_ns)
+static __always_inline void occupy(struct occupant *occupant, struct task_struct *task, u32 tid, u64 since_ns)
 {
 	occupant->task = (u64)task;
-	occupant->since_ns = now_ns;
+	occupant->since_ns = since_ns;
 	occupant->tid = tid;
 }
 
