@@ -35,8 +35,8 @@ echo 1 >/proc/sys/kernel/bpf_stats_enabled
 {python} -m tests.kernels.probe /run/out/probe.json
 exec {python} -m pytest -v --color=no --tb=short -p no:cacheprovider -m shape --basetemp=/run/tests --junitxml=/run/out/tests.xml {suite}
 """
-"""Run times of BPF programs are measured from the start on, so that nobody patches that switch while programs run: QEMU 7.2 kept what it had
-translated of it, and two CPUs of Linux 6.1 hung there. Not tried without it under a newer one."""
+"""Run times of BPF programs are measured from the start on, so that nobody patches that switch while programs run: QEMU 7.2 kept what it
+had translated of it, and two CPUs of Linux 6.1 hung there. Not tried without it under a newer one."""
 
 
 def main(arguments: list[str]) -> int:
